@@ -6,20 +6,17 @@ use domain::{AlarmKind, ApplicationId, Timestamp};
 
 use super::query::{Conn, Row, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
     /// Adds to the newest alarm of this kind, if it isn't older than `$3`.
-    const REPEAT: Sql = in_shard!(
-        r"
+    const REPEAT: Sql = Sql::in_shard(r"
         UPDATE limit_alarms SET count = count + $4
         WHERE application_id = $1 AND id = (
             SELECT MAX(id)
-            FROM limit_alarms WHERE application_id = $1 AND kind = $2 AND id >= $3"
-            => " AND shard = $5",
-        ")" => " AND shard = $5",
-    );
+            FROM limit_alarms WHERE application_id = $1 AND kind = $2
+              AND id >= $3{ AND shard = $shard}){ AND shard = $shard}");
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO limit_alarms (application_id, id, kind, count, example, detail)
@@ -30,35 +27,25 @@ statements! {
         ..Sql::IN_SHARD
     };
     /// For an application without such a day, counts from its creation.
-    const INTERNATIONAL_AFTER: Sql = in_shard!(
-        r"
+    const INTERNATIONAL_AFTER: Sql = Sql::in_shard(r"
         UPDATE applications SET international_day = $2
-        WHERE id = $1 AND COALESCE(international_day, created_at / 86400000) <= $3"
-            => " AND shard = $4",
-    );
-    const INTERNATIONAL: Sql = in_shard!(
-        r"
+        WHERE id = $1
+          AND COALESCE(international_day, created_at / 86400000) <= $3{ AND shard = $shard}");
+    const INTERNATIONAL: Sql = Sql::in_shard(r"
         UPDATE applications SET international_day = $2
-        WHERE id = $1 AND COALESCE(international_day, 0) < $2" => " AND shard = $3",
-    );
-    const FORGET: Sql =
-        in_shard!("DELETE FROM limit_alarms WHERE id < $1" => " AND shard = $2");
-    const UNREAD: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND COALESCE(international_day, 0) < $2{ AND shard = $shard}");
+    const FORGET: Sql = Sql::in_shard(
+        "DELETE FROM limit_alarms WHERE id < $1{ AND shard = $shard}");
+    const UNREAD: Sql = Sql::in_shard(r"
         SELECT id, kind, count, example, detail
-        FROM limit_alarms WHERE application_id = $1 AND read_at IS NULL" => " AND shard = $3",
-        " ORDER BY id DESC LIMIT $2",
-    );
-    const READ: Sql = in_shard!(
-        r"
+        FROM limit_alarms WHERE application_id = $1 AND read_at IS NULL{ AND shard = $shard}
+        ORDER BY id DESC LIMIT $2");
+    const READ: Sql = Sql::in_shard(r"
         UPDATE limit_alarms SET read_at = $2
-        WHERE application_id = $1 AND id <= $3 AND read_at IS NULL" => " AND shard = $4",
-    );
-    const READ_OF_KIND: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND id <= $3 AND read_at IS NULL{ AND shard = $shard}");
+    const READ_OF_KIND: Sql = Sql::in_shard(r"
         UPDATE limit_alarms SET read_at = $2
-        WHERE application_id = $1 AND kind = $3 AND read_at IS NULL" => " AND shard = $4",
-    );
+        WHERE application_id = $1 AND kind = $3 AND read_at IS NULL{ AND shard = $shard}");
     const COUNT: Sql = Sql {
         sqlite: r"
             INSERT INTO limit_refusals AS r (application_id, reason, day, n)
@@ -71,14 +58,12 @@ statements! {
             DO UPDATE SET n = r.n + excluded.n",
         ..Sql::IN_SHARD
     };
-    const FORGET_COUNTS: Sql =
-        in_shard!("DELETE FROM limit_refusals WHERE day < $1" => " AND shard = $2");
-    const COUNTS: Sql = in_shard!(
-        r"
+    const FORGET_COUNTS: Sql = Sql::in_shard(
+        "DELETE FROM limit_refusals WHERE day < $1{ AND shard = $shard}");
+    const COUNTS: Sql = Sql::in_shard(r"
         SELECT reason, CAST(SUM(n) AS BIGINT) AS n
-        FROM limit_refusals WHERE application_id = $1 AND day >= $2" => " AND shard = $3",
-        " GROUP BY reason ORDER BY reason",
-    );
+        FROM limit_refusals WHERE application_id = $1 AND day >= $2{ AND shard = $shard}
+        GROUP BY reason ORDER BY reason");
 }
 
 pub struct NewAlarm<'a> {

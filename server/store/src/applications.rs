@@ -17,7 +17,7 @@ use domain::{
 
 use super::query::{Argument, Conn, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
@@ -25,8 +25,8 @@ use crate::error::Result;
 /// replaced or withdrawn. [`requested_sender`] leaves out an accepted request, because the
 /// application already has that sender name.
 macro_rules! listed {
-    ($rest:literal, $shard:literal, $in_shard:literal $(, $order:literal)?) => {
-        in_shard!(
+    ($rest:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT a.id, a.account_id, a.reference, a.name, a.category, a.status, a.status_before,
                a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name,
@@ -41,12 +41,11 @@ macro_rules! listed {
         LEFT JOIN sender_requests s
           ON s.id = (
               SELECT MAX(r.id)
-              FROM sender_requests r WHERE r.application_id = a.id AND r.status NOT IN ('replaced', 'withdrawn')"
-                => concat!(" AND r.shard = ", $shard),
-            ")" => concat!(" AND s.shard = ", $shard),
-            $rest => concat!($in_shard, $shard),
-            $($order)?
-        )
+              FROM sender_requests r WHERE r.application_id = a.id
+                AND r.status NOT IN ('replaced', 'withdrawn'){ AND r.shard = $shard}
+          ){ AND s.shard = $shard}",
+            $rest,
+        ))
     };
 }
 
@@ -56,54 +55,36 @@ statements! {
         SELECT shard FROM reference_shards WHERE application_id = $1");
     const ADDRESS_OF: Sql = Sql::postgres(r"
         SELECT shard, application_id FROM reference_shards WHERE reference = $1");
-    const BY_ACCOUNT: Sql =
-        listed!(" WHERE a.account_id = $1", "$2", " AND a.shard = ", " ORDER BY a.id");
-    const BY_REFERENCE: Sql = listed!(" WHERE a.reference = $1", "$2", " AND a.shard = ");
-    const ALL: Sql = listed!("", "$1", " WHERE a.shard = ", " ORDER BY a.id");
-    const WAITING: Sql = listed!(
-        r"
+    const BY_ACCOUNT: Sql = listed!(" WHERE a.account_id = $1{ AND a.shard = $shard} ORDER BY a.id");
+    const BY_REFERENCE: Sql = listed!(" WHERE a.reference = $1{ AND a.shard = $shard}");
+    const ALL: Sql = listed!("{ WHERE a.shard = $shard} ORDER BY a.id");
+    const WAITING: Sql = listed!(r"
         WHERE a.status = 'Pending' AND a.activation_requested_at IS NOT NULL
-          AND (a.activation_requested_at, a.id) > ($1, $2)",
-        "$4",
-        " AND a.shard = ",
-        " ORDER BY a.activation_requested_at, a.id LIMIT $3"
-    );
-    const WITH_STATUS: Sql = listed!(
-        " WHERE a.status = $1 AND a.id > $2",
-        "$4",
-        " AND a.shard = ",
-        " ORDER BY a.id LIMIT $3"
-    );
-    const AFTER: Sql =
-        listed!(" WHERE a.id > $1", "$3", " AND a.shard = ", " ORDER BY a.id LIMIT $2");
+          AND (a.activation_requested_at, a.id) > ($1, $2){ AND a.shard = $shard}
+        ORDER BY a.activation_requested_at, a.id LIMIT $3");
+    const WITH_STATUS: Sql = listed!(r"
+        WHERE a.status = $1 AND a.id > $2{ AND a.shard = $shard}
+        ORDER BY a.id LIMIT $3");
+    const AFTER: Sql = listed!(" WHERE a.id > $1{ AND a.shard = $shard} ORDER BY a.id LIMIT $2");
     /// Applications with the lower-case text `$1` in their reference, name or sender name, or in
     /// the sender name that they requested last.
-    const WITH_PART: Sql = listed!(
-        r"
+    const WITH_PART: Sql = listed!(r"
         WHERE (REPLACE(a.reference, $1, '') <> a.reference
             OR REPLACE(LOWER(a.name), $1, '') <> LOWER(a.name)
             OR REPLACE(LOWER(a.sender_name), $1, '') <> LOWER(a.sender_name)
-            OR REPLACE(LOWER(s.name), $1, '') <> LOWER(s.name))",
-        "$3",
-        " AND a.shard = ",
-        " ORDER BY a.id LIMIT $2"
-    );
-    const OWNER: Sql = in_shard!(
-        r"
+            OR REPLACE(LOWER(s.name), $1, '') <> LOWER(s.name)){ AND a.shard = $shard}
+        ORDER BY a.id LIMIT $2");
+    const OWNER: Sql = Sql::in_shard(r"
         SELECT a.reference, a.account_id, accounts.email
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
-        WHERE a.id = $1" => " AND a.shard = $2",
-    );
-    const SENDING: Sql = in_shard!(
-        r"
+        WHERE a.id = $1{ AND a.shard = $shard}");
+    const SENDING: Sql = Sql::in_shard(r"
         SELECT reference, sender_name, effective_status AS status
-        FROM applications WHERE id = $1" => " AND shard = $2",
-    );
-    const SET_ACTIVATED: Sql = in_shard!(
-        "UPDATE applications SET activated_at = $2 WHERE id = $1 AND activated_at IS NULL"
-            => " AND shard = $3",
-    );
+        FROM applications WHERE id = $1{ AND shard = $shard}");
+    const SET_ACTIVATED: Sql = Sql::in_shard(r"
+        UPDATE applications SET activated_at = $2
+        WHERE id = $1 AND activated_at IS NULL{ AND shard = $shard}");
     /// Assigns a reference and an ID to a new application. Verbs run one at a time, so no other
     /// transaction takes the same ID.
     const TAKE_REFERENCE: Sql = Sql::postgres_in_shard(r"
@@ -124,83 +105,60 @@ statements! {
             ON CONFLICT DO NOTHING RETURNING id",
         ..Sql::IN_SHARD
     };
-    const HAS_CATEGORY: Sql = in_shard!(
-        r"
+    const HAS_CATEGORY: Sql = Sql::in_shard(r"
         SELECT id
-        FROM applications WHERE account_id = $1 AND category = $2 AND deleted_at IS NULL"
-            => " AND shard = $3",
-    );
-    const HAS_SENDERLESS: Sql = in_shard!(
-        r"
+        FROM applications WHERE account_id = $1 AND category = $2
+          AND deleted_at IS NULL{ AND shard = $shard}");
+    const HAS_SENDERLESS: Sql = Sql::in_shard(r"
         SELECT id
         FROM applications
-        WHERE account_id = $1 AND sender_state = 'none' AND deleted_at IS NULL"
-            => " AND shard = $2",
-    );
-    const SET_STATUS: Sql = in_shard!(
-        r"
+        WHERE account_id = $1 AND sender_state = 'none'
+          AND deleted_at IS NULL{ AND shard = $shard}");
+    const SET_STATUS: Sql = Sql::in_shard(r"
         UPDATE applications SET status = $3, status_before = $4, suspend_reason = $5
-        WHERE id = $1 AND status = $2" => " AND shard = $6",
-    );
-    const SET_ACTIVATION: Sql = in_shard!(
-        "UPDATE applications SET activation_requested_at = $2 WHERE id = $1 AND status = 'Pending'"
-            => " AND shard = $3",
-    );
+        WHERE id = $1 AND status = $2{ AND shard = $shard}");
+    const SET_ACTIVATION: Sql = Sql::in_shard(r"
+        UPDATE applications SET activation_requested_at = $2
+        WHERE id = $1 AND status = 'Pending'{ AND shard = $shard}");
     /// No key has an empty hash.
-    const DELETE: Sql = in_shard!(
-        r"
+    const DELETE: Sql = Sql::in_shard(r"
         UPDATE applications SET deleted_at = $2, live_hash = '', test_hash = '',
             activation_requested_at = NULL, low_balance = NULL, batch_mails_since = NULL
-        WHERE id = $1 AND deleted_at IS NULL AND balance = 0" => " AND shard = $3",
-    );
-    const SET_NAME: Sql = in_shard!(
-        "UPDATE applications SET name = $2 WHERE id = $1" => " AND shard = $3",
-    );
-    const SET_LOST_ANSWER: Sql = in_shard!(
-        "UPDATE applications SET lost_answer = $2 WHERE id = $1" => " AND shard = $3",
-    );
+        WHERE id = $1 AND deleted_at IS NULL AND balance = 0{ AND shard = $shard}");
+    const SET_NAME: Sql = Sql::in_shard(
+        "UPDATE applications SET name = $2 WHERE id = $1{ AND shard = $shard}");
+    const SET_LOST_ANSWER: Sql = Sql::in_shard(
+        "UPDATE applications SET lost_answer = $2 WHERE id = $1{ AND shard = $shard}");
     /// The clock of another process may already show the next day.
-    const ADD_WITHDRAWN: Sql = in_shard!(
-        r"
+    const ADD_WITHDRAWN: Sql = Sql::in_shard(r"
         UPDATE applications SET
             withdrawn_live = CASE WHEN withdrawn_day >= $2 THEN withdrawn_live ELSE 0 END + $3,
             withdrawn_test = CASE WHEN withdrawn_day >= $2 THEN withdrawn_test ELSE 0 END + $4,
             withdrawn_day = CASE WHEN withdrawn_day > $2 THEN withdrawn_day ELSE $2 END
-        WHERE id = $1" => " AND shard = $5",
-    );
-    const WITHDRAWN: Sql = in_shard!(
-        r"
+        WHERE id = $1{ AND shard = $shard}");
+    const WITHDRAWN: Sql = Sql::in_shard(r"
         SELECT CASE WHEN $3 = 0 THEN withdrawn_live ELSE withdrawn_test END AS n
-        FROM applications WHERE id = $1 AND withdrawn_day >= $2" => " AND shard = $4",
-    );
-    const SET_LIMITS: Sql = in_shard!(
-        "UPDATE applications SET limits = $2 WHERE id = $1" => " AND shard = $3",
-    );
-    const SET_CODE_SETTINGS: Sql = in_shard!(
-        "UPDATE applications SET code_locale = $2, code_domain = $3 WHERE id = $1"
-            => " AND shard = $4",
-    );
-    const LIMITS_BY_ACCOUNT: Sql = in_shard!(
-        "SELECT id, limits FROM applications WHERE account_id = $1 AND limits IS NOT NULL"
-            => " AND shard = $2",
-    );
-    const SET_SENDER: Sql = in_shard!(
-        "UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1"
-            => " AND shard = $4",
-    );
-    const SET_LIVE_HASH: Sql = in_shard!(
-        "UPDATE applications SET live_hash = $2 WHERE id = $1" => " AND shard = $3",
-    );
-    const SET_TEST_HASH: Sql = in_shard!(
-        "UPDATE applications SET test_hash = $2 WHERE id = $1" => " AND shard = $3",
-    );
-    const KEYS_BY_REFERENCE: Sql = in_shard!(
-        r"
+        FROM applications WHERE id = $1 AND withdrawn_day >= $2{ AND shard = $shard}");
+    const SET_LIMITS: Sql = Sql::in_shard(
+        "UPDATE applications SET limits = $2 WHERE id = $1{ AND shard = $shard}");
+    const SET_CODE_SETTINGS: Sql = Sql::in_shard(r"
+        UPDATE applications SET code_locale = $2, code_domain = $3
+        WHERE id = $1{ AND shard = $shard}");
+    const LIMITS_BY_ACCOUNT: Sql = Sql::in_shard(r"
+        SELECT id, limits FROM applications
+        WHERE account_id = $1 AND limits IS NOT NULL{ AND shard = $shard}");
+    const SET_SENDER: Sql = Sql::in_shard(r"
+        UPDATE applications SET sender_state = $2, sender_name = $3
+        WHERE id = $1{ AND shard = $shard}");
+    const SET_LIVE_HASH: Sql = Sql::in_shard(
+        "UPDATE applications SET live_hash = $2 WHERE id = $1{ AND shard = $shard}");
+    const SET_TEST_HASH: Sql = Sql::in_shard(
+        "UPDATE applications SET test_hash = $2 WHERE id = $1{ AND shard = $shard}");
+    const KEYS_BY_REFERENCE: Sql = Sql::in_shard(r"
         SELECT id, category, effective_status AS status, live_hash, test_hash, sender_state,
                sender_name, balance, test_balance, test_day, test_sent, paid_at, limits, spent_day,
                spent_today, code_locale, code_domain
-        FROM applications WHERE reference = $1" => " AND shard = $2",
-    );
+        FROM applications WHERE reference = $1{ AND shard = $shard}");
     const ADD_BALANCE: Sql = Sql {
         sqlite: r"
             UPDATE applications SET balance = balance + $2
@@ -212,33 +170,24 @@ statements! {
     };
     /// Each application has a copy of the time of its account's first deposit, so that a charging
     /// transaction doesn't have to read the account.
-    const SET_PAID: Sql = in_shard!(
-        r"
+    const SET_PAID: Sql = Sql::in_shard(r"
         UPDATE applications SET paid_at = $2
         WHERE paid_at IS NULL AND account_id = (
             SELECT account_id
-            FROM applications WHERE id = $1" => " AND shard = $3",
-        ")" => " AND shard = $3",
-    );
-    const INHERIT_PAID: Sql = in_shard!(
-        r"
+            FROM applications WHERE id = $1{ AND shard = $shard}){ AND shard = $shard}");
+    const INHERIT_PAID: Sql = Sql::in_shard(r"
         UPDATE applications SET paid_at = (
             SELECT MIN(paid_at)
-            FROM applications WHERE account_id = $2" => " AND shard = $3",
-        r")
-        WHERE id = $1" => " AND shard = $3",
-    );
-    const BALANCES: Sql = in_shard!(
-        "SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1"
-            => " AND shard = $2",
-    );
-    const SET_DISABLED: Sql = in_shard!(
-        "UPDATE applications SET disabled_at = $2 WHERE account_id = $1" => " AND shard = $3",
-    );
-    const IDS_BY_ACCOUNT: Sql = in_shard!(
-        "SELECT id, reference FROM applications WHERE account_id = $1 AND deleted_at IS NULL"
-            => " AND shard = $2",
-    );
+            FROM applications WHERE account_id = $2{ AND shard = $shard})
+        WHERE id = $1{ AND shard = $shard}");
+    const BALANCES: Sql = Sql::in_shard(r"
+        SELECT id, test_balance, test_day, balance FROM applications
+        WHERE id = $1{ AND shard = $shard}");
+    const SET_DISABLED: Sql = Sql::in_shard(
+        "UPDATE applications SET disabled_at = $2 WHERE account_id = $1{ AND shard = $shard}");
+    const IDS_BY_ACCOUNT: Sql = Sql::in_shard(r"
+        SELECT id, reference FROM applications
+        WHERE account_id = $1 AND deleted_at IS NULL{ AND shard = $shard}");
     const KEYS_BY_REFERENCES: Sql = Sql {
         sqlite: r"
             SELECT id, reference, category,

@@ -13,231 +13,181 @@ use serde::Deserialize;
 use super::WriteTx;
 use super::query::{Argument, Conn, Query, Row, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::{Error, Result};
 
 /// Selects batches for a list. The result has one row per batch and status, except for statuses
 /// with a count of 0.
 macro_rules! listed {
-    ($where:literal, $shard:literal $(, $order:literal)?) => {
-        in_shard!(
+    ($where:literal $(, $order:literal)?) => {
+        Sql::in_shard(concat!(
             r"
         SELECT b.*, c.status, c.n
         FROM (
             SELECT id, test, requestid, rows, pages, cost, released, created_at, expanded_at,
                    done_at, send_at, waits_until, paused_at, pause_reason, cancelled_at
             FROM batches",
-            $where => concat!(" AND shard = ", $shard),
+            $where,
+            "{ AND shard = $shard}",
             $($order,)?
             r") b
-        JOIN batch_counts c ON c.batch_id = b.id AND c.n > 0" => concat!(" AND c.shard = ", $shard),
-            r"
+        JOIN batch_counts c ON c.batch_id = b.id AND c.n > 0{ AND c.shard = $shard}
         ORDER BY b.id DESC",
-        )
+        ))
     };
 }
 
 /// Selects batches whose expansion hasn't ended.
 macro_rules! unexpanded {
-    ($and:literal, $shard:literal $(, $order:literal)?) => {
-        in_shard!(
+    ($rest:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT id, application_id, test, sender, requestid, body, rows, pages, cost, price_id,
                created_at, first_message_id, spool, spool_offset, expanded_rows, expanded_cost,
                waits_until, expires_at, paused_at, cancelled_at,
                (
                    SELECT reference
-                   FROM applications WHERE id = application_id" => concat!(" AND shard = ", $shard),
-            r") AS reference,
+                   FROM applications WHERE id = application_id{ AND shard = $shard}) AS reference,
                (
                    SELECT COUNT(*)
                    FROM applications WHERE id = application_id
-                     AND effective_status = 'Suspended'" => concat!(" AND shard = ", $shard),
-            r") AS suspended
+                     AND effective_status = 'Suspended'{ AND shard = $shard}) AS suspended
         FROM batches WHERE expanded_at IS NULL",
-            $and => concat!(" AND shard = ", $shard),
-            $($order)?
-        )
+            $rest,
+        ))
     };
 }
 
 /// Selects batches with the columns that show whether a batch can be paused or cancelled.
 macro_rules! stoppable {
-    ($where:literal, $shard:literal $(, $order:literal)?) => {
-        in_shard!(
+    ($rest:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT id, application_id, test, first_message_id, last_message_id, cancelled_at,
                cancelled_rows, cancelled_cost, cancelling, done_at
         FROM batches",
-            $where => concat!(" AND shard = ", $shard),
-            $($order)?
-        )
+            $rest,
+        ))
     };
 }
 
 statements! {
     const LIST: Sql = listed!(
-        " WHERE application_id = $1 AND test = $2 AND id < $3", "$5", " ORDER BY id DESC LIMIT $4"
+        " WHERE application_id = $1 AND test = $2 AND id < $3", " ORDER BY id DESC LIMIT $4"
     );
     const LIST_OF_REQUEST: Sql = listed!(
         " WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5",
-        "$6",
         " ORDER BY id DESC LIMIT $4"
     );
     const LIST_SCHEDULED: Sql = listed!(
         r" WHERE application_id = $1 AND test = $2 AND id < $3 AND waits_until IS NOT NULL
               AND (CAST($5 AS TEXT) IS NULL OR requestid = $5)",
-        "$6",
         " ORDER BY id DESC LIMIT $4"
     );
-    const ONE: Sql = listed!(" WHERE application_id = $1 AND test = $2 AND id = $3", "$4");
-    const MESSAGES: Sql = in_shard!(
-        r"
+    const ONE: Sql = listed!(" WHERE application_id = $1 AND test = $2 AND id = $3");
+    const MESSAGES: Sql = Sql::in_shard(r"
         SELECT first_message_id, last_message_id
-        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3" => " AND shard = $4",
-    );
+        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3{ AND shard = $shard}");
     /// Finds a batch by its ID alone, whichever application it belongs to.
-    const PLACE: Sql = in_shard!(
-        "SELECT application_id, test FROM batches WHERE id = $1" => " AND shard = $2",
-    );
-    const EXISTS: Sql = in_shard!("SELECT id FROM batches WHERE id = $1" => " AND shard = $2");
-    const GREATEST: Sql = in_shard!(
-        "SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches"
-            => " WHERE shard = $1",
-    );
-    const LEAST_UNEXPANDED: Sql = in_shard!(
-        r"
+    const PLACE: Sql = Sql::in_shard(
+        "SELECT application_id, test FROM batches WHERE id = $1{ AND shard = $shard}");
+    const EXISTS: Sql = Sql::in_shard("SELECT id FROM batches WHERE id = $1{ AND shard = $shard}");
+    const GREATEST: Sql = Sql::in_shard(r"
+        SELECT MAX(id) AS id, MAX(last_message_id) AS message_id
+        FROM batches{ WHERE shard = $shard}");
+    const LEAST_UNEXPANDED: Sql = Sql::in_shard(r"
         SELECT MIN(first_message_id) AS id
-        FROM batches WHERE expanded_at IS NULL AND waits_until IS NULL" => " AND shard = $1",
-    );
-    const INSERT: Sql = in_shard!(
-        r"
+        FROM batches WHERE expanded_at IS NULL AND waits_until IS NULL{ AND shard = $shard}");
+    const INSERT: Sql = Sql::in_shard(r"
         INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
             cost, price_local, price_international, first_message_id, last_message_id, spool,
             created_at, price_id, send_at, waits_until, expires_at, spool_offset, expanded_rows,
-            expanded_cost, open, released" => ", shard",
-        r")
+            expanded_cost, open, released{, shard})
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19, 0, 0, 0, $7, 0" => ", $20",
-        ")",
-    );
-    const INSERT_COUNTS: Sql = in_shard!(
-        "INSERT INTO batch_counts (batch_id, status, n" => ", shard",
-        r")
+                $19, 0, 0, 0, $7, 0{, $shard})");
+    const INSERT_COUNTS: Sql = Sql::in_shard(r"
+        INSERT INTO batch_counts (batch_id, status, n{, shard})
         SELECT id, s.column1,
                CASE s.column1 WHEN CASE WHEN waits_until IS NULL THEN {queued}
-                                   ELSE {scheduled} END THEN rows ELSE 0 END" => ", shard",
-        r"
-        FROM batches CROSS JOIN (VALUES {statuses}) AS s WHERE id = $1" => " AND shard = $2",
-    );
+                                   ELSE {scheduled} END THEN rows ELSE 0 END{, shard}
+        FROM batches CROSS JOIN (VALUES {statuses}) AS s WHERE id = $1{ AND shard = $shard}");
     /// Leaves out a scheduled batch before its time, and a paused batch. But finds both once their
     /// rows have expired.
-    const NEXT_UNEXPANDED: Sql = unexpanded!(
-        r" AND id > $1 AND cancelled_at IS NULL
+    const NEXT_UNEXPANDED: Sql = unexpanded!(r" AND id > $1 AND cancelled_at IS NULL
           AND (paused_at IS NULL AND (waits_until IS NULL OR waits_until <= $2)
-            OR expires_at <= $2 OR expires_at IS NULL AND first_message_id < $3)",
-        "$4",
-        " ORDER BY id LIMIT 1"
-    );
-    const NEXT_START: Sql = in_shard!(
-        r"
+            OR expires_at <= $2 OR expires_at IS NULL AND first_message_id < $3)
+          { AND shard = $shard}
+        ORDER BY id LIMIT 1");
+    const NEXT_START: Sql = Sql::in_shard(r"
         SELECT MIN(waits_until) AS at
-        FROM batches WHERE waits_until IS NOT NULL AND paused_at IS NULL" => " AND shard = $1",
-    );
-    const START: Sql = in_shard!(
-        r"
+        FROM batches WHERE waits_until IS NOT NULL AND paused_at IS NULL{ AND shard = $shard}");
+    const START: Sql = Sql::in_shard(r"
         UPDATE batches SET waits_until = NULL, first_message_id = $2, last_message_id = $3
         WHERE id = $1 AND waits_until IS NOT NULL AND paused_at IS NULL
-          AND cancelled_at IS NULL AND expanded_at IS NULL" => " AND shard = $4",
-    );
-    const UNEXPANDED: Sql = unexpanded!(" AND id = $1", "$2");
+          AND cancelled_at IS NULL AND expanded_at IS NULL{ AND shard = $shard}");
+    const UNEXPANDED: Sql = unexpanded!(" AND id = $1{ AND shard = $shard}");
     /// SQLite only. On PostgreSQL, spools are rows of a table.
     const SPOOLS: Sql = Sql::sqlite("SELECT spool FROM batches WHERE expanded_at IS NULL");
     /// Updates the batch only if its spool offset is still the one that the caller read. Otherwise
     /// another process has changed the batch in the meantime.
-    const ADVANCE: Sql = in_shard!(
-        r"
+    const ADVANCE: Sql = Sql::in_shard(r"
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
             expanded_cost = expanded_cost + $5,
             expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND paused_at IS NULL
-          AND cancelled_at IS NULL" => " AND shard = $7",
-    );
-    const GIVE_UP: Sql = in_shard!(
-        r"
+          AND cancelled_at IS NULL{ AND shard = $shard}");
+    const GIVE_UP: Sql = Sql::in_shard(r"
         UPDATE batches SET expanded_at = $3, waits_until = NULL
-        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $4",
-    );
-    const SCHEDULED: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL{ AND shard = $shard}");
+    const SCHEDULED: Sql = Sql::in_shard(r"
         SELECT id
         FROM batches
-        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL" => " AND shard = $3",
-        " ORDER BY id",
-    );
-    const SCHEDULED_ROWS: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL{ AND shard = $shard}
+        ORDER BY id");
+    const SCHEDULED_ROWS: Sql = Sql::in_shard(r"
         SELECT CAST(COALESCE(SUM(rows), 0) AS BIGINT) AS n, MIN(waits_until) AS at,
                CAST(COALESCE(SUM(cost), 0) AS BIGINT) AS reserved,
                CAST(COALESCE(SUM(CASE WHEN waits_until < $3 THEN rows END), 0) AS BIGINT) AS soon
         FROM batches
-        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL" => " AND shard = $4",
-    );
+        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL{ AND shard = $shard}");
     const STOPPABLE: Sql = stoppable!(
-        " WHERE application_id = $1 AND test = $2 AND id = $3", "$4"
-    );
+        " WHERE application_id = $1 AND test = $2 AND id = $3{ AND shard = $shard}");
     const FOLLOWED: Sql = stoppable!(
-        " WHERE (cancelling = 1 OR resumed_at IS NOT NULL)", "$1", " ORDER BY id"
-    );
-    const PAUSE: Sql = in_shard!(
-        r"
+        " WHERE (cancelling = 1 OR resumed_at IS NOT NULL){ AND shard = $shard} ORDER BY id");
+    const PAUSE: Sql = Sql::in_shard(r"
         UPDATE batches SET paused_at = COALESCE(paused_at, $2), paused_by = $3, resumed_at = NULL
-        WHERE id = $1 AND paused_by IS NULL AND done_at IS NULL AND cancelled_at IS NULL"
-            => " AND shard = $4",
-    );
-    const RESUME: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND paused_by IS NULL AND done_at IS NULL
+          AND cancelled_at IS NULL{ AND shard = $shard}");
+    const RESUME: Sql = Sql::in_shard(r"
         UPDATE batches SET paused_by = NULL,
             paused_at = CASE WHEN pause_reason IS NOT NULL THEN paused_at END,
             resumed_at = CASE WHEN pause_reason IS NULL THEN CAST($2 AS BIGINT) END
-        WHERE id = $1 AND paused_by IS NOT NULL" => " AND shard = $3",
-    );
-    const PAUSE_BY_STAFF: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND paused_by IS NOT NULL{ AND shard = $shard}");
+    const PAUSE_BY_STAFF: Sql = Sql::in_shard(r"
         UPDATE batches SET paused_at = COALESCE(paused_at, $2), pause_reason = $3,
             resumed_at = NULL
-        WHERE id = $1 AND pause_reason IS NULL AND done_at IS NULL AND cancelled_at IS NULL"
-            => " AND shard = $4",
-    );
-    const RESUME_BY_STAFF: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND pause_reason IS NULL AND done_at IS NULL
+          AND cancelled_at IS NULL{ AND shard = $shard}");
+    const RESUME_BY_STAFF: Sql = Sql::in_shard(r"
         UPDATE batches SET pause_reason = NULL,
             paused_at = CASE WHEN paused_by IS NOT NULL THEN paused_at END,
             resumed_at = CASE WHEN paused_by IS NULL THEN CAST($2 AS BIGINT) END
-        WHERE id = $1 AND pause_reason IS NOT NULL" => " AND shard = $3",
-    );
-    const RESUMED: Sql = in_shard!(
-        "UPDATE batches SET resumed_at = NULL WHERE id = $1 AND resumed_at < $2"
-            => " AND shard = $3",
-    );
-    const CANCEL: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND pause_reason IS NOT NULL{ AND shard = $shard}");
+    const RESUMED: Sql = Sql::in_shard(r"
+        UPDATE batches SET resumed_at = NULL
+        WHERE id = $1 AND resumed_at < $2{ AND shard = $shard}");
+    const CANCEL: Sql = Sql::in_shard(r"
         UPDATE batches SET cancelled_at = $2, cancelled_by = $3, cancelling = 1, paused_at = NULL,
             paused_by = NULL, pause_reason = NULL, resumed_at = NULL
-        WHERE id = $1 AND done_at IS NULL AND cancelled_at IS NULL" => " AND shard = $4",
-    );
-    const COUNT_CANCELLED: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND done_at IS NULL AND cancelled_at IS NULL{ AND shard = $shard}");
+    const COUNT_CANCELLED: Sql = Sql::in_shard(r"
         UPDATE batches SET cancelled_rows = $2, cancelled_cost = $3
-        WHERE id = $1 AND cancelled_rows IS NULL" => " AND shard = $4",
-    );
-    const CANCELLED: Sql = in_shard!(
-        "UPDATE batches SET cancelling = 0 WHERE id = $1" => " AND shard = $2",
-    );
-    const CANCELLED_BY: Sql = in_shard!(
-        "SELECT cancelled_by FROM batches WHERE id = $1 AND cancelled_at IS NOT NULL"
-            => " AND shard = $2",
-    );
+        WHERE id = $1 AND cancelled_rows IS NULL{ AND shard = $shard}");
+    const CANCELLED: Sql = Sql::in_shard(
+        "UPDATE batches SET cancelling = 0 WHERE id = $1{ AND shard = $shard}");
+    const CANCELLED_BY: Sql = Sql::in_shard(r"
+        SELECT cancelled_by FROM batches
+        WHERE id = $1 AND cancelled_at IS NOT NULL{ AND shard = $shard}");
     /// Finds those of the messages whose batch was cancelled.
     const OF_CANCELLED: Sql = Sql {
         sqlite: r"

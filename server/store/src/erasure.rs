@@ -4,7 +4,7 @@ use domain::{ApplicationId, EventStream, Kind, Reference, Timestamp, Transid};
 
 use super::query::{Conn, Row, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// The text that replaces an erased number, cut to the number's length. No prefix of a price or
@@ -15,99 +15,78 @@ pub const MASK: &str = "•••••••••••••••";
 /// messages have it, `$5` as carriers get it, and `$6` a pattern for the data of events about it.
 macro_rules! attempts_about {
     ($start:literal $(, $end:literal)? $(,)?) => {
-        in_shard!(
+        Sql::in_shard(concat!(
             $start,
             r"webhook_id IN (
-            SELECT id FROM webhooks WHERE application_id = $1 AND test = $2" => " AND shard = $7",
-            r")
+            SELECT id FROM webhooks WHERE application_id = $1 AND test = $2{ AND shard = $shard})
               AND event_id IN (
                 SELECT id
                 FROM events
                 WHERE application_id = $1 AND test = $2 AND (data LIKE $6 OR subject IN (
                     SELECT id
                     FROM messages
-                    WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-                => " AND shard = $7",
-            r"
+                    WHERE application_id = $1 AND test = $2 AND number = $3
+                      AND kind = $4{ AND shard = $shard}
                     UNION ALL SELECT id
                     FROM inbound_messages
-                    WHERE application_id = $1 AND test = $2 AND number = $5" => " AND shard = $7",
-            "))" => " AND shard = $7",
-            ")" => " AND shard = $7",
+                    WHERE application_id = $1 AND test = $2
+                      AND number = $5{ AND shard = $shard}
+              )){ AND shard = $shard}){ AND shard = $shard}",
             $($end,)?
-        )
+        ))
     };
 }
 
 statements! {
     /// All applications of an account, also deleted ones.
-    const APPLICATIONS: Sql = in_shard!(
-        "SELECT id, reference FROM applications WHERE account_id = $1" => " AND shard = $2",
-        " ORDER BY id",
-    );
-    const OPEN_MESSAGES: Sql = in_shard!(
-        r"
+    const APPLICATIONS: Sql = Sql::in_shard(r"
+        SELECT id, reference FROM applications
+        WHERE account_id = $1{ AND shard = $shard} ORDER BY id");
+    const OPEN_MESSAGES: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n
         FROM messages
         WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4
-          AND status < {delivered}" => " AND shard = $5",
-    );
-    const OPEN_CODES: Sql = in_shard!(
-        r"
+          AND status < {delivered}{ AND shard = $shard}");
+    const OPEN_CODES: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n
         FROM verifications
-        WHERE application_id = $1 AND test = $2 AND number = $3 AND expires_at > $4"
-            => " AND shard = $5",
-    );
-    const OPEN_UPLOADS: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = $2 AND number = $3
+          AND expires_at > $4{ AND shard = $shard}");
+    const OPEN_UPLOADS: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n
-        FROM batches WHERE application_id = $1 AND test = $2 AND expanded_at IS NULL"
-            => " AND shard = $3",
-    );
+        FROM batches WHERE application_id = $1 AND test = $2
+          AND expanded_at IS NULL{ AND shard = $shard}");
     const FORGET_ANSWERS: Sql = attempts_about!(
         "UPDATE webhook_attempts SET answer = NULL WHERE answer IS NOT NULL AND "
     );
     /// `$5` is a pattern for the digits. Carriers write some of the details.
-    const ERASE_DETAILS: Sql = in_shard!(
-        r"
+    const ERASE_DETAILS: Sql = Sql::in_shard(r"
         UPDATE message_timeline SET detail = NULL
         WHERE detail LIKE $5 AND message_id IN (
             SELECT id
             FROM messages
-            WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-            => " AND shard = $6",
-        ")" => " AND shard = $6",
-    );
-    const ERASE_MESSAGES: Sql = in_shard!(
-        r"
+            WHERE application_id = $1 AND test = $2 AND number = $3
+              AND kind = $4{ AND shard = $shard}){ AND shard = $shard}");
+    const ERASE_MESSAGES: Sql = Sql::in_shard(r"
         UPDATE messages
         SET number = SUBSTR(CAST($6 AS TEXT), 1, LENGTH(number)), body = '', requestid = NULL
         WHERE id IN (
             SELECT id
             FROM messages
             WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4
-              AND status >= {delivered}" => " AND shard = $7",
-        " LIMIT $5)" => " AND shard = $7",
-    );
-    const ERASE_INBOUND: Sql = in_shard!(
-        r"
+              AND status >= {delivered}{ AND shard = $shard} LIMIT $5){ AND shard = $shard}");
+    const ERASE_INBOUND: Sql = Sql::in_shard(r"
         UPDATE inbound_messages
         SET number = SUBSTR(CAST($4 AS TEXT), 1, LENGTH(number)), body = ''
-        WHERE application_id = $1 AND test = $2 AND number = $3" => " AND shard = $5",
-    );
-    const ERASE_CODES: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = $2 AND number = $3{ AND shard = $shard}");
+    const ERASE_CODES: Sql = Sql::in_shard(r"
         UPDATE verifications SET number = SUBSTR(CAST($5 AS TEXT), 1, LENGTH(number))
-        WHERE application_id = $1 AND test = $2 AND number = $3 AND expires_at <= $4"
-            => " AND shard = $6",
-    );
+        WHERE application_id = $1 AND test = $2 AND number = $3
+          AND expires_at <= $4{ AND shard = $shard}");
     /// `$3` is the number as the data has it, and `$5` a pattern for it.
-    const ERASE_EVENTS: Sql = in_shard!(
-        r"
+    const ERASE_EVENTS: Sql = Sql::in_shard(r"
         UPDATE events SET data = REPLACE(data, $3, $4)
-        WHERE application_id = $1 AND test = $2 AND data LIKE $5" => " AND shard = $6",
-    );
+        WHERE application_id = $1 AND test = $2 AND data LIKE $5{ AND shard = $shard}");
     const ERASE_MAILS: Sql = Sql::same(r"
         UPDATE outbox
         SET subject = REPLACE(subject, $2, $3), body = REPLACE(body, $2, $3)
@@ -125,36 +104,28 @@ statements! {
     const ERASE_UNASSIGNED: Sql = Sql::same(r"
         UPDATE unassigned_inbound
         SET number = SUBSTR(CAST($2 AS TEXT), 1, LENGTH(number)), body = '' WHERE number = $1");
-    const CODES: Sql = in_shard!(
-        r"
+    const CODES: Sql = Sql::in_shard(r"
         SELECT id, created_at, expires_at, attempts, verified_at
-        FROM verifications WHERE application_id = $1 AND test = $2 AND number = $3"
-            => " AND shard = $4",
-        " ORDER BY id",
-    );
+        FROM verifications WHERE application_id = $1 AND test = $2
+          AND number = $3{ AND shard = $shard} ORDER BY id");
     const ANSWERS: Sql = attempts_about!(
         "SELECT at, event_id, status, error, answer FROM webhook_attempts WHERE ",
         " ORDER BY at, webhook_id, id",
     );
-    const MESSAGE_IDS: Sql = in_shard!(
-        r"
+    const MESSAGE_IDS: Sql = Sql::in_shard(r"
         SELECT id
         FROM messages
-        WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-            => " AND shard = $5",
-    );
+        WHERE application_id = $1 AND test = $2 AND number = $3
+          AND kind = $4{ AND shard = $shard}");
     /// The carrier message IDs of the segments of messages to the number.
-    const CARRIER_IDS: Sql = in_shard!(
-        r"
+    const CARRIER_IDS: Sql = Sql::in_shard(r"
         SELECT carrier, carrier_message_id
         FROM segments
         WHERE carrier_message_id IS NOT NULL AND message_id IN (
             SELECT id
             FROM messages
-            WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-            => " AND shard = $5",
-        ")" => " AND shard = $5",
-    );
+            WHERE application_id = $1 AND test = $2 AND number = $3
+              AND kind = $4{ AND shard = $shard}){ AND shard = $shard}");
 }
 
 /// A phone number of one key of an application.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::query::{At, Conn, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
@@ -92,44 +92,33 @@ statements! {
               AND w.due_at > $2 AND w.disabled_at IS NULL AND w.shard = $3",
         ..Sql::IN_SHARD
     };
-    const STREAM: Sql = in_shard!(
-        r"
+    const STREAM: Sql = Sql::in_shard(r"
         SELECT last_id, dropped_id, since
-        FROM event_streams WHERE application_id = $1 AND test = $2" => " AND shard = $3",
-    );
-    const KEEP_SINCE: Sql = in_shard!(
-        r"
+        FROM event_streams WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
+    const KEEP_SINCE: Sql = Sql::in_shard(r"
         UPDATE event_streams SET since = COALESCE(since, $3)
-        WHERE application_id = $1 AND test = $2" => " AND shard = $4",
-    );
-    const PAGE: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
+    const PAGE: Sql = Sql::in_shard(r"
         SELECT id, type, subject, data
         FROM events
-        WHERE application_id = $1 AND test = $2 AND id > $3 AND id < $4" => " AND shard = $6",
-        " ORDER BY id LIMIT $5",
-    );
+        WHERE application_id = $1 AND test = $2 AND id > $3 AND id < $4{ AND shard = $shard}
+        ORDER BY id LIMIT $5");
     /// Streams that have events below `$1`.
-    const OUTDATED: Sql = in_shard!(
-        r"
+    const OUTDATED: Sql = Sql::in_shard(r"
         SELECT s.application_id, s.test
         FROM event_streams s
         WHERE EXISTS (
             SELECT 1
             FROM events e
-            WHERE e.application_id = s.application_id AND e.test = s.test AND e.id < $1"
-            => " AND e.shard = $4",
-        ") AND s.test = $2" => " AND s.shard = $4",
-        " ORDER BY s.application_id LIMIT $3",
-    );
-    const DROPPED: Sql = in_shard!(
-        "UPDATE event_streams SET dropped_id = $3 WHERE application_id = $1 AND test = $2"
-            => " AND shard = $4",
-    );
-    const DROP: Sql = in_shard!(
-        "DELETE FROM events WHERE application_id = $1 AND test = $2 AND id <= $3"
-            => " AND shard = $4",
-    );
+            WHERE e.application_id = s.application_id AND e.test = s.test
+              AND e.id < $1{ AND e.shard = $shard}) AND s.test = $2{ AND s.shard = $shard}
+          ORDER BY s.application_id LIMIT $3");
+    const DROPPED: Sql = Sql::in_shard(r"
+        UPDATE event_streams SET dropped_id = $3
+        WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
+    const DROP: Sql = Sql::in_shard(r"
+        DELETE FROM events
+        WHERE application_id = $1 AND test = $2 AND id <= $3{ AND shard = $shard}");
 }
 
 /// The events that a transaction causes. The transaction writes them just before its commit,

@@ -8,7 +8,7 @@ use domain::{ApplicationId, BatchId};
 
 use super::erasure::MASK;
 use super::query::{Conn, Row, query};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// The beginning of a statement that masks numbers. Leaves the last three digits, erased numbers,
@@ -36,33 +36,25 @@ macro_rules! erase_texts {
 }
 
 statements! {
-    const SUM_UP: Sql = in_shard!(
-        "INSERT INTO dropped_days (" => "shard, ",
-        r"day, application_id, charged, released)
-        SELECT " => "shard, ",
-        r"((id >> 21) + 1704067200000) / 86400000 AS day, application_id,
+    const SUM_UP: Sql = Sql::in_shard(r"
+        INSERT INTO dropped_days (day, application_id{, shard}, charged, released)
+        SELECT ((id >> 21) + 1704067200000) / 86400000 AS day, application_id{, shard},
                CAST(SUM(CASE WHEN batch_id IS NULL THEN cost ELSE 0 END) AS BIGINT),
                CAST(SUM(released) AS BIGINT)
-        FROM messages WHERE id >= $1 AND id < $2 AND test = 0" => " AND shard = $3",
-        r"
-        GROUP BY " => "shard, ",
-        r"day, application_id
-        ON CONFLICT (" => "shard, ",
-        r"day, application_id)
+        FROM messages WHERE id >= $1 AND id < $2 AND test = 0{ AND shard = $shard}
+        GROUP BY day, application_id{, shard}
+        ON CONFLICT (day, application_id{, shard})
         DO UPDATE SET charged = dropped_days.charged + excluded.charged,
-            released = dropped_days.released + excluded.released",
-    );
-    const DELETE_MESSAGES: Sql = in_shard!(
-        "DELETE FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
-    );
-    const DELETE_EVENTS: Sql = in_shard!(
-        "DELETE FROM message_timeline WHERE message_id >= $1 AND message_id < $2"
-            => " AND shard = $3",
-    );
-    const MASK_NUMBERS: Sql = in_shard!(
-        mask_numbers!("messages", "id >= $1 AND id < $2 AND status >= {delivered}")
-            => " AND shard = $4",
-    );
+            released = dropped_days.released + excluded.released");
+    const DELETE_MESSAGES: Sql = Sql::in_shard(
+        "DELETE FROM messages WHERE id >= $1 AND id < $2{ AND shard = $shard}");
+    const DELETE_EVENTS: Sql = Sql::in_shard(r"
+        DELETE FROM message_timeline
+        WHERE message_id >= $1 AND message_id < $2{ AND shard = $shard}");
+    const MASK_NUMBERS: Sql = Sql::in_shard(concat!(
+        mask_numbers!("messages", "id >= $1 AND id < $2 AND status >= {delivered}"),
+        "{ AND shard = $shard}",
+    ));
     /// The plus signs keep SQLite from reading all messages of these days. PostgreSQL opens only the
     /// tables of these days.
     const MASK_SCHEDULED: Sql = Sql {
@@ -79,19 +71,21 @@ statements! {
         ),
         ..Sql::IN_SHARD
     };
-    const MASK_INBOUND: Sql = in_shard!(
-        mask_numbers!("inbound_messages", "id >= $1 AND id < $2") => " AND shard = $4",
-    );
+    const MASK_INBOUND: Sql = Sql::in_shard(concat!(
+        mask_numbers!("inbound_messages", "id >= $1 AND id < $2"),
+        "{ AND shard = $shard}",
+    ));
     const MASK_UNASSIGNED: Sql =
         Sql::same(mask_numbers!("unassigned_inbound", "id >= $1 AND id < $2"));
-    const MASK_VERIFICATIONS: Sql = in_shard!(
-        mask_numbers!("verifications", "id >= $1 AND id < $2") => " AND shard = $4",
-    );
+    const MASK_VERIFICATIONS: Sql = Sql::in_shard(concat!(
+        mask_numbers!("verifications", "id >= $1 AND id < $2"),
+        "{ AND shard = $shard}",
+    ));
     /// A message with the text of its batch has none of its own.
-    const ERASE_TEXTS: Sql = in_shard!(
-        erase_texts!("messages", "id >= $1 AND id < $2 AND status >= {delivered}")
-            => " AND shard = $3",
-    );
+    const ERASE_TEXTS: Sql = Sql::in_shard(concat!(
+        erase_texts!("messages", "id >= $1 AND id < $2 AND status >= {delivered}"),
+        "{ AND shard = $shard}",
+    ));
     /// See [`MASK_SCHEDULED`].
     const ERASE_SCHEDULED_TEXTS: Sql = Sql {
         sqlite: erase_texts!(
@@ -107,47 +101,36 @@ statements! {
         ),
         ..Sql::IN_SHARD
     };
-    const ERASE_INBOUND_TEXTS: Sql = in_shard!(
-        erase_texts!("inbound_messages", "id >= $1 AND id < $2") => " AND shard = $3",
-    );
+    const ERASE_INBOUND_TEXTS: Sql = Sql::in_shard(concat!(
+        erase_texts!("inbound_messages", "id >= $1 AND id < $2"),
+        "{ AND shard = $shard}",
+    ));
     const ERASE_UNASSIGNED_TEXTS: Sql =
         Sql::same(erase_texts!("unassigned_inbound", "id >= $1 AND id < $2"));
     /// A batch that isn't done may still need its text. A scheduled batch gets its message IDs when
     /// it begins. If it is cancelled before, it has old ones, so the last ID alone doesn't tell which
     /// batches are new here.
-    const ERASE_SHARED_TEXTS: Sql = in_shard!(
-        r"
+    const ERASE_SHARED_TEXTS: Sql = Sql::in_shard(r"
         UPDATE batches SET body = ''
         WHERE id IN (
             SELECT id
-            FROM batches WHERE body <> '' AND last_message_id < $1 AND done_at IS NOT NULL"
-            => " AND shard = $3",
-        " LIMIT $2)" => " AND shard = $3",
-    );
+            FROM batches WHERE body <> '' AND last_message_id < $1
+              AND done_at IS NOT NULL{ AND shard = $shard} LIMIT $2){ AND shard = $shard}");
     /// The day of a final message. The counts of messages that aren't final stay until they are.
-    const TEST_DAY: Sql = in_shard!(
-        r"
+    const TEST_DAY: Sql = Sql::in_shard(r"
         SELECT application_id, day
-        FROM message_days WHERE test = 1 AND day < $1 AND status >= {delivered}"
-            => " AND shard = $2",
-        " ORDER BY day, application_id LIMIT 1",
-    );
-    const NTH_TEST: Sql = in_shard!(
-        r"
+        FROM message_days WHERE test = 1 AND day < $1 AND status >= {delivered}{ AND shard = $shard}
+        ORDER BY day, application_id LIMIT 1");
+    const NTH_TEST: Sql = Sql::in_shard(r"
         SELECT id
         FROM messages
-        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3 AND status >= {delivered}"
-            => " AND shard = $5",
-        " ORDER BY id LIMIT 1 OFFSET $4",
-    );
-    const OPEN_TEST: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
+          AND status >= {delivered}{ AND shard = $shard} ORDER BY id LIMIT 1 OFFSET $4");
+    const OPEN_TEST: Sql = Sql::in_shard(r"
         SELECT id
         FROM messages
-        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3 AND status < {delivered}"
-            => " AND shard = $4",
-        " LIMIT 1",
-    );
+        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
+          AND status < {delivered}{ AND shard = $shard} LIMIT 1");
     /// Keeps messages from becoming final before the commit.
     const LOCK_OPEN_TESTS: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
@@ -157,61 +140,46 @@ statements! {
             WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
               AND status < {delivered} AND shard = $4
             ORDER BY id FOR UPDATE) m");
-    const DELETE_TEST_EVENTS: Sql = in_shard!(
-        r"
+    const DELETE_TEST_EVENTS: Sql = Sql::in_shard(r"
         DELETE FROM message_timeline
         WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
             SELECT id
             FROM messages
             WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
-              AND status >= {delivered}" => " AND shard = $4",
-        ")" => " AND shard = $4",
-    );
-    const DELETE_TESTS: Sql = in_shard!(
-        r"
+              AND status >= {delivered}{ AND shard = $shard}){ AND shard = $shard}");
+    const DELETE_TESTS: Sql = Sql::in_shard(r"
         DELETE FROM messages
-        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3 AND status >= {delivered}"
-            => " AND shard = $4",
-    );
+        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
+          AND status >= {delivered}{ AND shard = $shard}");
     /// PostgreSQL only: SQLite has an index of `messages` instead of this table.
     const FORGET_UNUSUAL_TESTS: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages
         WHERE application_id = $1 AND test = 1 AND message_id >= $2 AND message_id < $3
           AND status > {delivered} AND shard = $4");
-    const DELETE_TEST_DAY: Sql = in_shard!(
-        "DELETE FROM message_days WHERE application_id = $1 AND test = 1 AND day = $2"
-            => " AND shard = $3",
-    );
-    const DELETE_FINAL_COUNTS: Sql = in_shard!(
-        r"
+    const DELETE_TEST_DAY: Sql = Sql::in_shard(r"
         DELETE FROM message_days
-        WHERE application_id = $1 AND test = 1 AND day = $2 AND status >= {delivered}"
-            => " AND shard = $3",
-    );
-    const DELETE_TEST_QUARTERS: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = 1 AND day = $2{ AND shard = $shard}");
+    const DELETE_FINAL_COUNTS: Sql = Sql::in_shard(r"
+        DELETE FROM message_days
+        WHERE application_id = $1 AND test = 1 AND day = $2
+          AND status >= {delivered}{ AND shard = $shard}");
+    const DELETE_TEST_QUARTERS: Sql = Sql::in_shard(r"
         DELETE FROM message_quarters
-        WHERE application_id = $1 AND test = 1 AND quarter >= $2 AND quarter < $3"
-            => " AND shard = $4",
-    );
-    const DELETE_TEST_BATCHES: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = 1 AND quarter >= $2
+          AND quarter < $3{ AND shard = $shard}");
+    const DELETE_TEST_BATCHES: Sql = Sql::in_shard(r"
         DELETE FROM batches
         WHERE id IN (
             SELECT id
             FROM batches b
-            WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL"
-            => " AND shard = $3",
-        r"
+            WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL{ AND shard = $shard}
               AND NOT EXISTS (
                   SELECT 1
                   FROM messages m
                   WHERE m.application_id = b.application_id AND m.test = 1
-                    AND m.id BETWEEN b.first_message_id AND b.last_message_id"
-            => " AND m.shard = $3",
-        ") LIMIT $2)" => " AND shard = $3",
-        " RETURNING id",
-    );
+                    AND m.id BETWEEN b.first_message_id
+                      AND b.last_message_id{ AND m.shard = $shard}) LIMIT $2){ AND shard = $shard}
+              RETURNING id");
     const DELETE_BATCH_COUNTS: Sql = Sql {
         sqlite: "DELETE FROM batch_counts WHERE batch_id = ?1",
         postgres: r"

@@ -9,7 +9,7 @@ use domain::ids::compose_id;
 use domain::{ApplicationId, BatchId, Kind, Number, Submission, Timestamp, Transid};
 
 use super::query::{Conn, Row, query};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use super::{data_folders, row};
 use crate::error::{Fault, Result};
 
@@ -22,18 +22,19 @@ pub const ALL_CARRIERS: &str = "*";
 /// least ID of messages that were accepted after that. The rows of a scheduled batch get their IDs
 /// when it begins, which may be after the hold began.
 macro_rules! held {
-    ($columns:literal, $more:literal, $shard:literal, $end:literal) => {
-        in_shard!(
-            "SELECT ", $columns, r"
+    ($columns:literal, $more:literal, $end:literal) => {
+        Sql::in_shard(concat!(
+            "SELECT ",
+            $columns,
+            r"
         FROM queue q
         JOIN messages m ON m.id = q.message_id
-        LEFT JOIN batches b ON b.id = m.batch_id"
-                => concat!(" AND b.shard = ", $shard),
-            r"
-        WHERE m.test = 0 AND COALESCE(m.send_at <= $1, b.send_at <= $1, q.message_id < $2)", $more
-                => concat!(" AND q.shard = ", $shard, " AND m.shard = ", $shard),
+        LEFT JOIN batches b ON b.id = m.batch_id{ AND b.shard = $shard}
+        WHERE m.test = 0 AND COALESCE(m.send_at <= $1, b.send_at <= $1, q.message_id < $2)",
+            $more,
+            "{ AND q.shard = $shard AND m.shard = $shard}",
             $end,
-        )
+        ))
     };
 }
 
@@ -53,36 +54,29 @@ statements! {
         ON CONFLICT (name) DO UPDATE SET drained_at = $1");
     const SINCE: Sql = Sql::same(r"
         SELECT drained_at FROM carriers WHERE name = '*' AND drained_at IS NOT NULL");
-    const COUNT: Sql = held!("COUNT(*) AS n", "", "$3", "");
-    const HOLDS: Sql = held!("1 AS found", " AND q.message_id = $3", "$4", "");
+    const COUNT: Sql = held!("COUNT(*) AS n", "", "");
+    const HOLDS: Sql = held!("1 AS found", " AND q.message_id = $3", "");
     const LIST: Sql = held!(
         r"q.message_id, q.application_id, q.carrier, q.submission, m.number, m.kind, m.sender,
                m.segments, COALESCE(m.send_at, b.send_at, m.created_at) AS due_at",
         " AND q.lease_token = 0 AND q.message_id > $3",
-        "$5",
         " ORDER BY q.message_id LIMIT $4"
     );
     const SUBMITTING: Sql = held!(
         "1 AS found",
         " AND q.lease_token <> 0",
-        "$3",
         " LIMIT 1"
     );
-    const HOLDS_BATCH: Sql = in_shard!(
-        r"
+    const HOLDS_BATCH: Sql = Sql::in_shard(r"
         SELECT id
         FROM batches
-        WHERE id = $2 AND test = 0 AND created_at < $1 AND (send_at IS NULL OR send_at <= $1)"
-            => " AND shard = $3",
-    );
-    const UNEXPANDED: Sql = in_shard!(
-        r"
+        WHERE id = $2 AND test = 0 AND created_at < $1
+          AND (send_at IS NULL OR send_at <= $1){ AND shard = $shard}");
+    const UNEXPANDED: Sql = Sql::in_shard(r"
         SELECT id
         FROM batches
         WHERE expanded_at IS NULL AND cancelled_at IS NULL AND test = 0 AND created_at < $1
-          AND (send_at IS NULL OR send_at <= $1)" => " AND shard = $2",
-        " LIMIT 1",
-    );
+          AND (send_at IS NULL OR send_at <= $1){ AND shard = $shard} LIMIT 1");
 }
 
 /// Marks a copy of a SQLite database as a backup.

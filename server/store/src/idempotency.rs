@@ -4,18 +4,16 @@ use domain::{ApplicationId, Timestamp};
 
 use super::query::{Conn, Row, query};
 use super::row::{json, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const SWEEP: Sql = in_shard!(
-        "DELETE FROM idempotency WHERE created_at <= $1" => " AND shard = $2",
-    );
+    const SWEEP: Sql = Sql::in_shard(
+        "DELETE FROM idempotency WHERE created_at <= $1{ AND shard = $shard}");
     /// The end of a sweep: the time of the answer that follows the `$2` oldest ones.
-    const SWEEP_END: Sql = in_shard!(
-        "SELECT created_at FROM idempotency WHERE created_at <= $1" => " AND shard = $3",
-        " ORDER BY created_at LIMIT 1 OFFSET $2",
-    );
+    const SWEEP_END: Sql = Sql::in_shard(r"
+        SELECT created_at FROM idempotency
+        WHERE created_at <= $1{ AND shard = $shard} ORDER BY created_at LIMIT 1 OFFSET $2");
     /// `$1` is `[[application, test, key]]`.
     const FIND: Sql = Sql {
         sqlite: r"

@@ -9,20 +9,20 @@ use serde::Deserialize;
 
 use super::query::{Conn, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 macro_rules! listed {
     ($condition:literal) => {
-        in_shard!(
+        Sql::in_shard(concat!(
             r"
         SELECT id, test, number, recipient, body, segments, keyword, optout
         FROM inbound_messages
         WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4
           AND ($8 = '' OR LOWER(body) LIKE $8 ESCAPE '\')",
-            $condition => " AND shard = $9",
-            " ORDER BY id DESC LIMIT $5",
-        )
+            $condition,
+            "{ AND shard = $shard} ORDER BY id DESC LIMIT $5",
+        ))
     };
 }
 
@@ -169,27 +169,23 @@ statements! {
               AND shard = $2",
         ..Sql::IN_SHARD
     };
-    const NTH_AFTER: Sql = in_shard!(
-        "SELECT id FROM inbound_messages WHERE id >= $1" => " AND shard = $3",
-        " ORDER BY id LIMIT 1 OFFSET $2",
-    );
-    const GREATEST: Sql = in_shard!(
-        "SELECT MAX(id) AS id FROM inbound_messages" => " WHERE shard = $1",
-    );
+    const NTH_AFTER: Sql = Sql::in_shard(r"
+        SELECT id FROM inbound_messages
+        WHERE id >= $1{ AND shard = $shard} ORDER BY id LIMIT 1 OFFSET $2");
+    const GREATEST: Sql = Sql::in_shard(
+        "SELECT MAX(id) AS id FROM inbound_messages{ WHERE shard = $shard}");
     const GREATEST_ELSEWHERE: Sql = Sql::same(r"
         SELECT MAX(id) AS id
         FROM (
             SELECT MAX(id) AS id
             FROM unassigned_inbound
             UNION ALL SELECT MAX(id) FROM inbound_parts) m");
-    const DROP_OLD: Sql = in_shard!(
-        r"
+    const DROP_OLD: Sql = Sql::in_shard(r"
         DELETE FROM inbound_messages
         WHERE id IN (
             SELECT id
-            FROM inbound_messages WHERE id < $1" => " AND shard = $3",
-        " ORDER BY id LIMIT $2)" => " AND shard = $3",
-    );
+            FROM inbound_messages WHERE id < $1{ AND shard = $shard}
+            ORDER BY id LIMIT $2){ AND shard = $shard}");
     const DROP_OLD_UNASSIGNED: Sql = Sql::same(r"
         DELETE FROM unassigned_inbound
         WHERE id IN (SELECT id FROM unassigned_inbound WHERE id < $1 ORDER BY id LIMIT $2)");

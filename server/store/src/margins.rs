@@ -5,7 +5,7 @@ use domain::{Kind, Money, Reference, Timestamp};
 
 use super::query::{Conn, Row, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// The sums of the figures in a range of days.
@@ -26,15 +26,13 @@ macro_rules! summed {
 }
 
 statements! {
-    const MESSAGES: Sql = in_shard!(
-        r"
+    const MESSAGES: Sql = Sql::in_shard(r"
         SELECT m.id, m.number, m.kind, m.sender, m.carrier, m.pages, m.segments, m.unit_price,
                m.cost, m.released, m.created_at, a.reference
         FROM messages m
         JOIN applications a ON a.id = m.application_id
-        WHERE m.id >= $1 AND m.id < $2 AND m.test = 0" => " AND m.shard = $4 AND a.shard = $4",
-        " ORDER BY m.id LIMIT $3",
-    );
+        WHERE m.id >= $1 AND m.id < $2 AND m.test = 0{ AND m.shard = $shard AND a.shard = $shard}
+        ORDER BY m.id LIMIT $3");
     const LAST_SETTLED: Sql = Sql::same(
         "SELECT MAX(day) AS day FROM margin_days WHERE unfinished IS NOT NULL");
     const UNFINISHED: Sql = Sql::same(

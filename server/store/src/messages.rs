@@ -10,34 +10,31 @@ use domain::{
 use super::query::{Conn, Row, query};
 use super::recent::{self, MessageLocation};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 /// Selects messages that aren't final.
 macro_rules! overdue {
-    ($shard:literal, $($tail:tt)*) => {
-        in_shard!(
+    ($tail:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT id, status, submitted_at, send_at,
                (
                    SELECT COUNT(*)
-                   FROM queue WHERE message_id = id AND lease_token <> 0"
-                => concat!(" AND shard = ", $shard),
-            r") AS leased,
+                   FROM queue WHERE message_id = id
+                     AND lease_token <> 0{ AND shard = $shard}) AS leased,
                (
-                   SELECT MAX(expires_at) FROM queue WHERE message_id = id"
-                => concat!(" AND shard = ", $shard),
-            r") AS expires_at,
+                   SELECT MAX(expires_at) FROM queue
+                   WHERE message_id = id{ AND shard = $shard}) AS expires_at,
                (
                    SELECT MIN(COALESCE(s.error, ''))
-                   FROM segments s WHERE s.message_id = messages.id AND s.status = {failed}"
-                => concat!(" AND shard = ", $shard),
-            r") AS failed
-        FROM messages WHERE status < {delivered}" => concat!(" AND shard = ", $shard),
-            $($tail)*
-        )
+                   FROM segments s WHERE s.message_id = messages.id
+                     AND s.status = {failed}{ AND shard = $shard}) AS failed
+        FROM messages WHERE status < {delivered}{ AND shard = $shard}",
+            $tail,
+        ))
     };
 }
 
@@ -58,22 +55,20 @@ statements! {
               AND id BETWEEN $3 AND $4 AND shard = $5",
         ..Sql::IN_SHARD
     };
-    const FIRST: Sql = in_shard!(
-        "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
-    );
-    const NTH_AFTER: Sql = in_shard!(
-        "SELECT id FROM messages WHERE id >= $1" => " AND shard = $3",
-        " ORDER BY id LIMIT 1 OFFSET $2",
-    );
-    const NTH_SCHEDULED: Sql = in_shard!(
-        "SELECT send_at FROM messages WHERE send_at >= $1" => " AND shard = $3",
-        " ORDER BY send_at LIMIT 1 OFFSET $2",
-    );
-    const STATUS: Sql = in_shard!("SELECT status FROM messages WHERE id = $1" => " AND shard = $2");
-    const LOCATE: Sql = in_shard!(
-        "SELECT id, application_id, test FROM messages WHERE id = $1" => " AND shard = $2",
-    );
-    const GREATEST: Sql = in_shard!("SELECT MAX(id) AS id FROM messages" => " WHERE shard = $1");
+    const FIRST: Sql = Sql::in_shard(
+        "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2{ AND shard = $shard}");
+    const NTH_AFTER: Sql = Sql::in_shard(r"
+        SELECT id FROM messages
+        WHERE id >= $1{ AND shard = $shard} ORDER BY id LIMIT 1 OFFSET $2");
+    const NTH_SCHEDULED: Sql = Sql::in_shard(r"
+        SELECT send_at FROM messages
+        WHERE send_at >= $1{ AND shard = $shard} ORDER BY send_at LIMIT 1 OFFSET $2");
+    const STATUS: Sql = Sql::in_shard(
+        "SELECT status FROM messages WHERE id = $1{ AND shard = $shard}");
+    const LOCATE: Sql = Sql::in_shard(
+        "SELECT id, application_id, test FROM messages WHERE id = $1{ AND shard = $shard}");
+    const GREATEST: Sql = Sql::in_shard(
+        "SELECT MAX(id) AS id FROM messages{ WHERE shard = $shard}");
     /// On PostgreSQL this statement stores only replies. There, `run_commit_group` stores sends.
     const INSERT: Sql = Sql {
         sqlite: r"
@@ -116,14 +111,11 @@ statements! {
     const LOCK_REPLIES: Sql = Sql::postgres(r"
         SELECT COUNT(*) AS n
         FROM (SELECT pg_advisory_xact_lock(hashtextextended($1, $2))) l");
-    const HAS_REPLIED: Sql = in_shard!(
-        r"
+    const HAS_REPLIED: Sql = Sql::in_shard(r"
         SELECT id
         FROM messages
         WHERE application_id = $1 AND test = $2 AND number = $3 AND id >= $4 AND unit_price = 0
-          AND body = $5" => " AND shard = $6",
-        " LIMIT 1",
-    );
+          AND body = $5{ AND shard = $shard} LIMIT 1");
     const LOCK: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
@@ -155,21 +147,16 @@ statements! {
     };
     /// `$4` is the time of the hold, or 0. The rows of a scheduled batch get their IDs when it
     /// begins, so those of a batch that was accepted before the hold may have later IDs.
-    const OVERDUE: Sql = overdue!(
-        "$5",
-        r"
+    const OVERDUE: Sql = overdue!(r"
           AND id >= $1 AND id < $2 AND send_at IS NULL
           AND (CAST($4 AS BIGINT) = 0 OR NOT EXISTS (
             SELECT 1
-            FROM batches WHERE id = messages.batch_id AND created_at < $4" => " AND shard = $5",
-        ")) ORDER BY id LIMIT $3",
-    );
+            FROM batches WHERE id = messages.batch_id AND created_at < $4{ AND shard = $shard}))
+        ORDER BY id LIMIT $3");
     const OVERDUE_SCHEDULED: Sql =
-        overdue!("$4", " AND send_at >= $1 AND send_at < $2 ORDER BY send_at LIMIT $3");
+        overdue!(" AND send_at >= $1 AND send_at < $2 ORDER BY send_at LIMIT $3");
     /// The plus sign keeps SQLite from reading the queue in the order of the IDs.
-    const OVERDUE_IN_QUEUE: Sql = overdue!(
-        "$5",
-        r"
+    const OVERDUE_IN_QUEUE: Sql = overdue!(r"
           AND id >= $2 AND id IN (
             SELECT message_id
             FROM queue
@@ -178,47 +165,31 @@ statements! {
                 SELECT 1
                 FROM messages m
                 JOIN batches b ON b.id = m.batch_id
-                WHERE m.id = queue.message_id AND b.created_at < $4"
-            => " AND m.shard = $5 AND b.shard = $5",
-        "))" => " AND shard = $5",
-        " ORDER BY expires_at LIMIT $3)",
-    );
-    const OVERDUE_TESTS: Sql = overdue!(
-        "$5",
-        r"
+                WHERE m.id = queue.message_id
+                  AND b.created_at < $4{ AND m.shard = $shard AND b.shard = $shard}
+              )){ AND shard = $shard} ORDER BY expires_at LIMIT $3)");
+    const OVERDUE_TESTS: Sql = overdue!(r"
           AND application_id = $4 AND test = 1 AND id >= $1 AND id < $2 AND send_at IS NULL
-        ORDER BY id LIMIT $3",
-    );
-    const OVERDUE_SCHEDULED_TESTS: Sql = overdue!(
-        "$5",
-        r"
+        ORDER BY id LIMIT $3");
+    const OVERDUE_SCHEDULED_TESTS: Sql = overdue!(r"
           AND application_id = $4 AND test = 1 AND send_at >= $1 AND sending_at < $2
-        ORDER BY send_at LIMIT $3",
-    );
-    const LEAST_SCHEDULED: Sql = in_shard!(
-        r"
+        ORDER BY send_at LIMIT $3");
+    const LEAST_SCHEDULED: Sql = Sql::in_shard(r"
         SELECT MIN(id) AS id
-        FROM messages WHERE send_at >= $1 AND send_at < $2 AND status < {delivered}"
-            => " AND shard = $3",
-    );
-    const SCHEDULED: Sql = in_shard!(
-        r"
+        FROM messages WHERE send_at >= $1 AND send_at < $2
+          AND status < {delivered}{ AND shard = $shard}");
+    const SCHEDULED: Sql = Sql::in_shard(r"
         SELECT id, send_at
         FROM messages
-        WHERE application_id = $1 AND test = $2 AND send_at >= $3 AND status = {scheduled}"
-            => " AND shard = $5",
-        " ORDER BY send_at LIMIT $4",
-    );
-    const COUNT_SCHEDULED: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = $2 AND send_at >= $3
+          AND status = {scheduled}{ AND shard = $shard} ORDER BY send_at LIMIT $4");
+    const COUNT_SCHEDULED: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n
         FROM messages
         WHERE application_id = $1 AND test = $2 AND send_at >= $3 AND send_at < $4
-          AND status = {scheduled}" => " AND shard = $5",
-    );
-    const DUE: Sql = in_shard!(
-        "SELECT status, send_at FROM messages WHERE id = $1" => " AND shard = $2",
-    );
+          AND status = {scheduled}{ AND shard = $shard}");
+    const DUE: Sql = Sql::in_shard(
+        "SELECT status, send_at FROM messages WHERE id = $1{ AND shard = $shard}");
     /// `$1` is `[[ID, status, error, release 0|1, accepted by a carrier 0|1]]`.
     const FINISH: Sql = Sql {
         sqlite: r"

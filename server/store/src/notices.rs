@@ -6,7 +6,7 @@ use domain::{ApplicationId, BatchId, Money, Reference, Timestamp};
 
 use super::query::{Conn, Row, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 macro_rules! waiting {
@@ -23,52 +23,40 @@ macro_rules! waiting {
 }
 
 statements! {
-    const SET: Sql = in_shard!(
-        r"
+    const SET: Sql = Sql::in_shard(r"
         UPDATE applications SET low_balance = $2, low_balance_at = NULL, batch_mails_since = $3
-        WHERE id = $1" => " AND shard = $4",
-    );
-    const LOW: Sql = in_shard!(
-        r"
+        WHERE id = $1{ AND shard = $shard}");
+    const LOW: Sql = Sql::in_shard(r"
         SELECT a.id, a.account_id, a.reference, a.name, accounts.email, a.balance, a.low_balance
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
         WHERE a.low_balance IS NOT NULL AND a.low_balance_at IS NULL
-          AND a.balance < a.low_balance" => " AND a.shard = $1",
-    );
-    const NOTE_LOW: Sql = in_shard!(
-        r"
+          AND a.balance < a.low_balance{ AND a.shard = $shard}");
+    const NOTE_LOW: Sql = Sql::in_shard(r"
         UPDATE applications SET low_balance_at = $2
-        WHERE id = $1 AND low_balance_at IS NULL AND balance < low_balance" => " AND shard = $3",
-    );
-    const RISEN: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND low_balance_at IS NULL AND balance < low_balance{ AND shard = $shard}");
+    const RISEN: Sql = Sql::in_shard(r"
         SELECT id
         FROM applications
         WHERE low_balance IS NOT NULL AND low_balance_at IS NOT NULL
-          AND balance >= low_balance" => " AND shard = $1",
-    );
-    const NOTE_RISEN: Sql = in_shard!(
-        r"
+          AND balance >= low_balance{ AND shard = $shard}");
+    const NOTE_RISEN: Sql = Sql::in_shard(r"
         UPDATE applications SET low_balance_at = NULL
-        WHERE id = $1 AND balance >= low_balance" => " AND shard = $2",
-    );
+        WHERE id = $1 AND balance >= low_balance{ AND shard = $shard}");
     /// A batch takes at most two days, so a batch that has just finished has at least the ID `$1`.
-    const DONE: Sql = in_shard!(
-        r"
+    const DONE: Sql = Sql::in_shard(r"
         SELECT b.id, a.account_id, a.reference, a.name, accounts.email, b.rows, c.n AS delivered
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
         JOIN batches b ON b.application_id = a.id
         JOIN batch_counts c ON c.batch_id = b.id AND c.status = {delivered}
         WHERE a.batch_mails_since IS NOT NULL AND b.test = 0 AND b.id >= $1
-          AND b.done_at >= a.batch_mails_since AND b.mailed_at IS NULL"
-            => " AND a.shard = $2 AND b.shard = $2 AND c.shard = $2",
-    );
-    const NOTE_DONE: Sql = in_shard!(
-        "UPDATE batches SET mailed_at = $2 WHERE id = $1 AND mailed_at IS NULL"
-            => " AND shard = $3",
-    );
+          AND b.done_at >= a.batch_mails_since
+          AND b.mailed_at IS NULL{ AND a.shard = $shard AND b.shard = $shard
+          AND c.shard = $shard}");
+    const NOTE_DONE: Sql = Sql::in_shard(r"
+        UPDATE batches SET mailed_at = $2
+        WHERE id = $1 AND mailed_at IS NULL{ AND shard = $shard}");
     const REMINDED: Sql = Sql::same("SELECT mailed_at FROM reminders WHERE kind = $1");
     /// Updates no row if another process has reminded staff after `$3`.
     const REMIND: Sql = Sql::same(r"
@@ -82,18 +70,20 @@ statements! {
     const FORGET_CARRIER: Sql = Sql::same("DELETE FROM reminders WHERE kind = $1");
     const CARRIERS: Sql = Sql::same(r"
         SELECT kind FROM reminders WHERE kind LIKE 'carrier:%'");
-    const ACTIVATIONS: Sql = in_shard!(
+    const ACTIVATIONS: Sql = Sql::in_shard(concat!(
         waiting!(
             "activation_requested_at",
             "FROM applications WHERE status = 'Pending' AND activation_requested_at <= $1"
-        ) => " AND shard = $3",
-    );
-    const SENDER_NAMES: Sql = in_shard!(
+        ),
+        "{ AND shard = $shard}",
+    ));
+    const SENDER_NAMES: Sql = Sql::in_shard(concat!(
         waiting!(
             "requested_at",
             "FROM sender_requests WHERE status = 'pending' AND requested_at <= $1"
-        ) => " AND shard = $3",
-    );
+        ),
+        "{ AND shard = $shard}",
+    ));
     const DEPOSITS: Sql = Sql::same(waiting!(
         "received_at",
         "FROM deposits

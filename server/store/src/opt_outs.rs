@@ -6,7 +6,7 @@ use domain::{ApplicationId, EventStream, OptOutRecord, OptOutSource, Timestamp, 
 
 use super::query::{Conn, Row, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
@@ -79,46 +79,33 @@ statements! {
             WHERE o.shard = $2",
         ..Sql::IN_SHARD
     };
-    const REMOVE: Sql = in_shard!(
-        "DELETE FROM opt_outs WHERE application_id = $1 AND test = $2 AND number = $3"
-            => " AND shard = $4",
-    );
-    const REMOVE_ALL: Sql = in_shard!(
-        "DELETE FROM opt_outs WHERE application_id = $1" => " AND shard = $2",
-    );
-    const LIST: Sql = in_shard!(
-        r"
+    const REMOVE: Sql = Sql::in_shard(r"
+        DELETE FROM opt_outs
+        WHERE application_id = $1 AND test = $2 AND number = $3{ AND shard = $shard}");
+    const REMOVE_ALL: Sql = Sql::in_shard(
+        "DELETE FROM opt_outs WHERE application_id = $1{ AND shard = $shard}");
+    const LIST: Sql = Sql::in_shard(r"
         SELECT number, source, id
-        FROM opt_outs WHERE application_id = $1 AND test = $2 AND id < $3" => " AND shard = $5",
-        " ORDER BY id DESC LIMIT $4",
-    );
-    const ONE: Sql = in_shard!(
-        r"
+        FROM opt_outs WHERE application_id = $1 AND test = $2 AND id < $3{ AND shard = $shard}
+        ORDER BY id DESC LIMIT $4");
+    const ONE: Sql = Sql::in_shard(r"
         SELECT number, source, id
-        FROM opt_outs WHERE application_id = $1 AND test = $2 AND number = $3"
-            => " AND shard = $4",
-    );
+        FROM opt_outs WHERE application_id = $1 AND test = $2
+          AND number = $3{ AND shard = $shard}");
     /// Erased numbers begin with a letter.
-    const NUMBERS: Sql = in_shard!(
-        r"
+    const NUMBERS: Sql = Sql::in_shard(r"
         SELECT number
         FROM opt_outs
-        WHERE application_id = $1 AND test = $2 AND number > $3 AND number < 'x'"
-            => " AND shard = $5",
-        " ORDER BY number LIMIT $4",
-    );
-    const NUMBERS_ERASED: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = $2 AND number > $3
+          AND number < 'x'{ AND shard = $shard} ORDER BY number LIMIT $4");
+    const NUMBERS_ERASED: Sql = Sql::in_shard(r"
         SELECT number
-        FROM opt_outs WHERE application_id = $1 AND test = $2 AND number >= 'x'"
-            => " AND shard = $3",
-    );
+        FROM opt_outs WHERE application_id = $1 AND test = $2
+          AND number >= 'x'{ AND shard = $shard}");
     /// `$3` is the number, and `$4` what is stored instead of it.
-    const ERASE: Sql = in_shard!(
-        r"
+    const ERASE: Sql = Sql::in_shard(r"
         UPDATE opt_outs SET number = $4
-        WHERE application_id = $1 AND test = $2 AND number = $3" => " AND shard = $5",
-    );
+        WHERE application_id = $1 AND test = $2 AND number = $3{ AND shard = $shard}");
 }
 
 /// A number of one of an application's lists, as carriers get it.

@@ -8,20 +8,17 @@ use domain::quarter::{Figure, Figures, QuarterRange};
 use domain::{ApplicationId, MessageStatus, Money, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
 statements! {
-    const PERIODS: Sql = in_shard!(
-        r"
+    const PERIODS: Sql = Sql::in_shard(r"
         SELECT (quarter + $3) / $4 AS period, figure, CAST(SUM(n) AS BIGINT) AS n,
                CAST(SUM(cost) AS BIGINT) AS cost
         FROM message_quarters
-        WHERE application_id = $1 AND test = $2 AND quarter >= $5 AND quarter < $6"
-            => " AND shard = $7",
-        r"
-        GROUP BY 1, 2",
-    );
+        WHERE application_id = $1 AND test = $2 AND quarter >= $5
+          AND quarter < $6{ AND shard = $shard}
+        GROUP BY 1, 2");
     /// `$1` is `[[application, test, quarter, figure, n to add, cost to add]]`.
     const ADD: Sql = Sql {
         sqlite: r"
@@ -45,13 +42,10 @@ statements! {
         ..Sql::IN_SHARD
     };
     /// The quarter hours below `$1` whose figures aren't folded.
-    const UNFOLDED: Sql = in_shard!(
-        r"
+    const UNFOLDED: Sql = Sql::in_shard(r"
         SELECT DISTINCT quarter
-        FROM message_quarters WHERE (node <> 0 OR writer <> 1) AND quarter < $1"
-            => " AND shard = $2",
-        " ORDER BY quarter",
-    );
+        FROM message_quarters WHERE (node <> 0 OR writer <> 1) AND quarter < $1{ AND shard = $shard}
+        ORDER BY quarter");
     /// Locks the figures in the order in which other transactions change them.
     const LOCK_PARTS: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
@@ -60,11 +54,10 @@ statements! {
             FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
             ORDER BY application_id, test, figure, node, writer FOR UPDATE) q");
     /// Returns what it deletes, so that no figure is lost that another transaction adds meanwhile.
-    const TAKE_PARTS: Sql = in_shard!(
-        "DELETE FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1)"
-            => " AND shard = $2",
-        " RETURNING application_id, test, figure, n, cost",
-    );
+    const TAKE_PARTS: Sql = Sql::in_shard(r"
+        DELETE FROM message_quarters
+        WHERE quarter = $1 AND (node <> 0 OR writer <> 1){ AND shard = $shard}
+        RETURNING application_id, test, figure, n, cost");
 }
 
 /// The key of a figure. Transactions update figures in the order of these keys.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::query::{Conn, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
@@ -13,9 +13,8 @@ use crate::error::Result;
 const PUT_OFF_MAX_MS: i64 = 60 * 60 * 1000;
 
 statements! {
-    const LEAST: Sql = in_shard!(
-        "SELECT MIN(message_id) AS id FROM queue" => " WHERE shard = $1",
-    );
+    const LEAST: Sql = Sql::in_shard(
+        "SELECT MIN(message_id) AS id FROM queue{ WHERE shard = $shard}");
     const QUEUED: Sql = Sql {
         sqlite: "SELECT message_id FROM queue WHERE message_id = ?1",
         postgres: r"
@@ -26,77 +25,58 @@ statements! {
               AND shard = $2",
         ..Sql::IN_SHARD
     };
-    const RESUME: Sql = in_shard!(
-        r"
+    const RESUME: Sql = Sql::in_shard(r"
         UPDATE queue SET deferred = 0, due_at = $3
         WHERE message_id IN (
-            SELECT message_id FROM queue WHERE application_id = $1 AND deferred = 1"
-            => " AND shard = $4",
-        r" LIMIT $2)
-          AND deferred = 1" => " AND shard = $4",
-        r"
+            SELECT message_id FROM queue
+            WHERE application_id = $1 AND deferred = 1{ AND shard = $shard} LIMIT $2)
+          AND deferred = 1{ AND shard = $shard}
           AND EXISTS (
               SELECT 1 FROM applications
-              WHERE id = $1 AND effective_status <> 'Suspended'"
-            => " AND shard = $4",
-        ")",
-    );
-    const DEFERRED_WITHOUT_SUSPENSION: Sql = in_shard!(
-        r"
+              WHERE id = $1 AND effective_status <> 'Suspended'{ AND shard = $shard})");
+    const DEFERRED_WITHOUT_SUSPENSION: Sql = Sql::in_shard(r"
         SELECT id
         FROM applications
-        WHERE effective_status <> 'Suspended'" => " AND shard = $1",
-        r"
+        WHERE effective_status <> 'Suspended'{ AND shard = $shard}
           AND EXISTS (
-              SELECT 1 FROM queue WHERE application_id = applications.id AND deferred = 1"
-            => " AND shard = $1",
-        ")",
-    );
+              SELECT 1 FROM queue WHERE application_id = applications.id
+                AND deferred = 1{ AND shard = $shard})");
     /// `SELECT DISTINCT` would read all rows.
-    const NEXT_CARRIER: Sql = in_shard!(
-        r"
+    const NEXT_CARRIER: Sql = Sql::in_shard(r"
         SELECT MIN(carrier) AS carrier
         FROM (
-            SELECT MIN(carrier) AS carrier FROM queue WHERE lease_token = 0 AND carrier > $1"
-            => " AND shard = $2",
-        r"
+            SELECT MIN(carrier) AS carrier FROM queue
+            WHERE lease_token = 0 AND carrier > $1{ AND shard = $shard}
             UNION ALL
-            SELECT MIN(carrier) AS carrier FROM queue WHERE lease_token <> 0 AND carrier > $1"
-            => " AND shard = $2",
-        ") AS c",
-    );
-    const CARRIER_OF: Sql = in_shard!(
-        "SELECT carrier, due_at, lease_token FROM queue WHERE message_id = $1"
-            => " AND shard = $2");
-    const ANY_UNCLAIMED: Sql = in_shard!(
-        "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND shard = $2",
-        " LIMIT 1",
-    );
+            SELECT MIN(carrier) AS carrier FROM queue
+            WHERE lease_token <> 0 AND carrier > $1{ AND shard = $shard}) AS c");
+    const CARRIER_OF: Sql = Sql::in_shard(r"
+        SELECT carrier, due_at, lease_token FROM queue
+        WHERE message_id = $1{ AND shard = $shard}");
+    const ANY_UNCLAIMED: Sql = Sql::in_shard(r"
+        SELECT message_id FROM queue
+        WHERE carrier = $1 AND lease_token = 0{ AND shard = $shard} LIMIT 1");
     /// Scheduled messages all have an expiry of their own. `$3` bounds the time for which other
     /// messages wait for another attempt, so that this doesn't read all scheduled messages. SQLite
     /// would build a tree for a list of all three values of `deferred`.
-    const WAITING: Sql = in_shard!(
-        r"
+    const WAITING: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n,
                MIN(CASE WHEN expires_at IS NULL THEN message_id END) AS id,
                MIN(CASE WHEN expires_at IS NOT NULL AND lease_token = 0 THEN due_at END) AS at
         FROM (
             SELECT message_id, expires_at, lease_token, due_at
-            FROM queue WHERE carrier = $1 AND lease_token <> 0" => " AND shard = $4",
-        r"
+            FROM queue WHERE carrier = $1 AND lease_token <> 0{ AND shard = $shard}
             UNION ALL
             SELECT message_id, expires_at, lease_token, due_at
             FROM queue
             WHERE carrier = $1 AND deferred IN (0, 1) AND bulk IN (0, 1) AND lease_token = 0
-              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)" => " AND shard = $4",
-        r"
+              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL){ AND shard = $shard}
             UNION ALL
             SELECT message_id, expires_at, lease_token, due_at
             FROM queue
             WHERE carrier = $1 AND deferred = 2 AND bulk IN (0, 1) AND lease_token = 0
-              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)" => " AND shard = $4",
-        ") AS q",
-    );
+              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)
+              { AND shard = $shard}) AS q");
     /// The values of a row are message, application, carrier, due at and lease token. The remaining
     /// values are the same for all rows: `expires_at`, `bulk`, `deferred` and 0 attempts. On
     /// PostgreSQL this statement queues only the unclaimed messages of batches. There,
@@ -235,35 +215,26 @@ statements! {
               AND bulk = 1 AND submission <> 0 AND shard = $3",
         ..Sql::IN_SHARD
     };
-    const OF_BATCH: Sql = in_shard!(
-        r"
+    const OF_BATCH: Sql = Sql::in_shard(r"
         SELECT message_id
         FROM queue
         WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
-          AND bulk = 1 AND lease_token = 0" => " AND shard = $4",
-        " ORDER BY message_id LIMIT $3",
-    );
-    const COST_OF_BATCH: Sql = in_shard!(
-        r"
+          AND bulk = 1 AND lease_token = 0{ AND shard = $shard} ORDER BY message_id LIMIT $3");
+    const COST_OF_BATCH: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n, CAST(COALESCE(SUM(m.cost), 0) AS BIGINT) AS cost
         FROM queue q
-        JOIN messages m ON m.id = q.message_id AND m.id BETWEEN $1 AND $2" => " AND m.shard = $3",
-        r"
+        JOIN messages m ON m.id = q.message_id AND m.id BETWEEN $1 AND $2{ AND m.shard = $shard}
         WHERE q.message_id BETWEEN $1 AND $2
-          AND (q.message_id & {slot_bits}) = ($2 & {slot_bits}) AND q.bulk = 1"
-            => " AND q.shard = $3",
-    );
-    const RELEASE_HELD: Sql = in_shard!(
-        r"
+          AND (q.message_id & {slot_bits}) = ($2 & {slot_bits})
+          AND q.bulk = 1{ AND q.shard = $shard}");
+    const RELEASE_HELD: Sql = Sql::in_shard(r"
         UPDATE queue SET deferred = 0, due_at = $4
         WHERE message_id IN (
             SELECT message_id
             FROM queue
             WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
-              AND deferred = 2" => " AND shard = $5",
-        r" LIMIT $3)
-          AND deferred = 2" => " AND shard = $5",
-    );
+              AND deferred = 2{ AND shard = $shard} LIMIT $3)
+          AND deferred = 2{ AND shard = $shard}");
     /// `$1` is `[[ID, due at, attempts to add, submission, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
         sqlite: r"

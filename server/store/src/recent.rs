@@ -4,7 +4,7 @@
 use domain::{ApplicationId, Transid};
 
 use super::query::{Conn, Row, query};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// The newest messages whose `$column` has the value `$3`. Covers the applications whose IDs are
@@ -48,22 +48,19 @@ macro_rules! found_by {
 
 statements! {
     /// The last of the next `$2` applications, or null if none follows.
-    const LAST_OF_NEXT: Sql = in_shard!(
-        r"
+    const LAST_OF_NEXT: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS id
-        FROM (SELECT id FROM applications WHERE id > $1" => " AND shard = $3",
-        " ORDER BY id LIMIT $2) a",
-    );
+        FROM (
+            SELECT id FROM applications
+            WHERE id > $1{ AND shard = $shard} ORDER BY id LIMIT $2) a");
     /// `$2` is a carrier, or empty for all.
-    const UNKNOWN: Sql = in_shard!(
-        r"
+    const UNKNOWN: Sql = Sql::in_shard(r"
         SELECT m.id, m.application_id, m.test
         FROM applications a
         CROSS JOIN messages m
         WHERE m.application_id = a.id AND m.test = 0 AND m.status = {unknown} AND m.id >= $1
-          AND ($2 = '' OR m.carrier = $2)" => " AND a.shard = $4 AND m.shard = $4",
-        " ORDER BY m.id DESC LIMIT $3",
-    );
+          AND ($2 = '' OR m.carrier = $2){ AND a.shard = $shard AND m.shard = $shard}
+          ORDER BY m.id DESC LIMIT $3");
     const BY_NUMBER: Sql = found_by!("number", "messages_by_number");
     const BY_REQUESTID: Sql = found_by!("requestid", "messages_by_requestid");
 }

@@ -7,7 +7,7 @@ use domain::{ApplicationId, Kind, Money, Number, Timestamp, ids};
 use super::opt_outs::OptedOut;
 use super::query::{Conn, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::WriteTx;
 use crate::error::Result;
 
@@ -60,31 +60,24 @@ statements! {
         SELECT COUNT(*) AS n
         FROM (SELECT pg_advisory_xact_lock(hashtextextended('recipients', $1))) l");
     /// The newest messages of a live key.
-    const SENT: Sql = in_shard!(
-        r"
+    const SENT: Sql = Sql::in_shard(r"
         SELECT id, number, kind, cost
         FROM messages
-        WHERE application_id = $1 AND test = 0 AND id >= $2 AND released = 0 AND unit_price > 0"
-            => " AND shard = $4",
-        " ORDER BY id DESC LIMIT $3",
-    );
+        WHERE application_id = $1 AND test = 0 AND id >= $2 AND released = 0
+          AND unit_price > 0{ AND shard = $shard} ORDER BY id DESC LIMIT $3");
     /// Numbers between these two may also be longer. The limit bounds the work.
-    const SIMILAR: Sql = in_shard!(
-        r"
+    const SIMILAR: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
             SELECT id
             FROM messages
             WHERE application_id = $1 AND test = $2 AND number BETWEEN $3 AND $4 AND kind = $5
-              AND id >= $6 AND released = 0 AND LENGTH(number) = LENGTH($3)"
-            => " AND shard = $7",
-        " LIMIT 20000) m",
-    );
+              AND id >= $6 AND released = 0 AND LENGTH(number) = LENGTH($3){ AND shard = $shard}
+              LIMIT 20000) m");
     /// Messages whose price was released never went to the country. The limit bounds the work.
     /// The expression of the number keeps SQLite from reading all messages to the country instead of
     /// those of the last hour.
-    const TO_COUNTRY: Sql = in_shard!(
-        r"
+    const TO_COUNTRY: Sql = Sql::in_shard(r"
         SELECT COUNT(CASE WHEN m.id >= $5 THEN 1 END) AS recent,
                COUNT(CASE WHEN m.status >= {delivered} THEN 1 END) AS ended,
                COUNT(CASE WHEN m.status = {delivered} THEN 1 END) AS delivered
@@ -92,9 +85,8 @@ statements! {
             SELECT id, status
             FROM messages
             WHERE application_id = $1 AND test = $2 AND kind = 'international'
-              AND number || '' BETWEEN $3 AND $4 AND id >= $6 AND released = 0" => " AND shard = $7",
-        " LIMIT 20000) m",
-    );
+              AND number || '' BETWEEN $3 AND $4 AND id >= $6 AND released = 0{ AND shard = $shard}
+              LIMIT 20000) m");
 }
 
 /// A recipient: the application that sends to it, whether it does so with the test key, and the

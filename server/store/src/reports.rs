@@ -12,15 +12,14 @@ use serde::Deserialize;
 
 use super::query::{Argument, Conn, Query, Row, query, query_in_shard};
 use super::row;
-use super::sql::{Dialect, Sql, in_shard, statements};
+use super::sql::{Dialect, Sql, statements};
 use crate::error::Result;
 
 statements! {
     /// Counts at most `$1` rows, and reads only an index.
-    const QUEUED: Sql = in_shard!(
-        "SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue" => " WHERE shard = $2",
-        " LIMIT $1) q",
-    );
+    const QUEUED: Sql = Sql::in_shard(r"
+        SELECT COUNT(*) AS n
+        FROM (SELECT message_id FROM queue{ WHERE shard = $shard} LIMIT $1) q");
 }
 
 /// A selection of messages of one application and one kind of key, listed newest first.

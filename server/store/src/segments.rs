@@ -6,29 +6,25 @@ use serde::Deserialize;
 
 use super::query::{Conn, Row, query};
 use super::row::{self, json};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 use crate::planted::is_planted;
 
 statements! {
     /// Compares numbers in the carrier's format: local numbers have the country code in front.
-    const BEING_SUBMITTED: Sql = in_shard!(
-        r"
+    const BEING_SUBMITTED: Sql = Sql::in_shard(r"
         SELECT q.message_id
         FROM queue q
         JOIN messages m ON m.id = q.message_id
         WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 AND m.id >= $5
           AND (
               (m.kind = 'international' AND m.number = $2)
-                OR (m.kind = 'local' AND $3 || m.number = $2))"
-            => " AND q.shard = $6 AND m.shard = $6",
-        " LIMIT 1",
-    );
+                OR (m.kind = 'local' AND $3 || m.number = $2)){ AND q.shard = $shard
+                AND m.shard = $shard} LIMIT 1");
     /// `$2` and `$3` are the number with and without the country code. Reads each application's
     /// messages to the number by an index.
-    const ANOTHER_NAMED: Sql = in_shard!(
-        r"
+    const ANOTHER_NAMED: Sql = Sql::in_shard(r"
         SELECT s.message_id
         FROM applications a
         CROSS JOIN messages m
@@ -37,29 +33,20 @@ statements! {
           AND ((m.kind = 'international' AND m.number = $2)
             OR (m.kind = 'local' AND m.number = $3))
           AND m.id >= $6 AND s.message_id = m.id AND s.carrier = $1 AND s.status = {submitted}
-          AND s.carrier_message_id IS NOT NULL AND s.submitted_at BETWEEN $4 AND $5"
-            => " AND a.shard = $7 AND m.shard = $7 AND s.shard = $7",
-        " LIMIT 1",
-    );
-    const OF_MESSAGE: Sql = in_shard!(
-        r"
+          AND s.carrier_message_id IS NOT NULL
+          AND s.submitted_at BETWEEN $4
+            AND $5{ AND a.shard = $shard AND m.shard = $shard AND s.shard = $shard} LIMIT 1");
+    const OF_MESSAGE: Sql = Sql::in_shard(r"
         SELECT segment, carrier, carrier_message_id, status, error, submits, submitted_at
-        FROM segments WHERE message_id = $1" => " AND shard = $2",
-        " ORDER BY segment",
-    );
-    const FORGET: Sql = in_shard!(
-        "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2" => " AND shard = $3",
-    );
-    const HAS_UNANSWERED: Sql = in_shard!(
-        r"
+        FROM segments WHERE message_id = $1{ AND shard = $shard} ORDER BY segment");
+    const FORGET: Sql = Sql::in_shard(
+        "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2{ AND shard = $shard}");
+    const HAS_UNANSWERED: Sql = Sql::in_shard(r"
         SELECT 1 AS found FROM segments
-        WHERE carrier = $1 AND status IN ({submitted}, {unknown}) AND carrier_message_id IS NULL"
-            => " AND shard = $2",
-        " LIMIT 1",
-    );
-    const OLDEST: Sql = in_shard!(
-        "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
-    );
+        WHERE carrier = $1 AND status IN ({submitted}, {unknown})
+          AND carrier_message_id IS NULL{ AND shard = $shard} LIMIT 1");
+    const OLDEST: Sql = Sql::in_shard(
+        "SELECT MIN(message_id) AS id FROM segments{ WHERE shard = $shard}");
     /// Stores segments that were submitted, for the first time or again. If a segment is already
     /// stored with the same carrier message ID, it wasn't submitted again: its ID was stored early,
     /// before the message's other segments were answered. `$1` is `[[message, segment, segments,

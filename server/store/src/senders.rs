@@ -5,72 +5,57 @@ use domain::{ApplicationId, Category, SenderName, SenderStatus, Timestamp};
 
 use super::query::{Conn, Row, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 macro_rules! listed {
-    ($where:literal => $shard:literal $(, $order:literal)?) => {
-        in_shard!(
+    ($rest:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT s.id, s.name, s.status, s.reason, s.requested_at, s.decided_at, a.reference
         FROM sender_requests s
         JOIN applications a ON a.id = s.application_id",
-            $where => $shard,
-            $($order)?
-        )
+            $rest,
+        ))
     };
 }
 
 statements! {
-    const INSERT: Sql = in_shard!(
-        "INSERT INTO sender_requests (application_id, name, status, requested_at" => ", shard",
-        ") VALUES ($1, $2, 'pending', $3" => ", $4",
-        ")",
-    );
-    const REPLACE_PENDING: Sql = in_shard!(
-        r"
+    const INSERT: Sql = Sql::in_shard(r"
+        INSERT INTO sender_requests (application_id, name, status, requested_at{, shard})
+        VALUES ($1, $2, 'pending', $3{, $shard})");
+    const REPLACE_PENDING: Sql = Sql::in_shard(r"
         UPDATE sender_requests SET status = 'replaced', decided_at = $2
-        WHERE application_id = $1 AND status = 'pending'" => " AND shard = $3",
-    );
-    const REPLACE_ACCEPTED: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND status = 'pending'{ AND shard = $shard}");
+    const REPLACE_ACCEPTED: Sql = Sql::in_shard(r"
         UPDATE sender_requests SET status = 'replaced'
-        WHERE application_id = $1 AND status = 'accepted'" => " AND shard = $2",
-    );
-    const DECIDE: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND status = 'accepted'{ AND shard = $shard}");
+    const DECIDE: Sql = Sql::in_shard(r"
         UPDATE sender_requests SET status = $2, reason = $3, decided_at = $4
-        WHERE id = $1 AND status = 'pending'" => " AND shard = $5",
-    );
-    const WITHDRAW: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND status = 'pending'{ AND shard = $shard}");
+    const WITHDRAW: Sql = Sql::in_shard(r"
         UPDATE sender_requests SET status = 'withdrawn', decided_at = COALESCE(decided_at, $2)
-        WHERE id = $1" => " AND shard = $3",
-    );
-    const BY_ID: Sql = listed!(" WHERE s.id = $1" => " AND s.shard = $2 AND a.shard = $2");
-    const ALL: Sql = listed!("" => " WHERE s.shard = $1 AND a.shard = $1", " ORDER BY s.id");
+        WHERE id = $1{ AND shard = $shard}");
+    const BY_ID: Sql = listed!(
+        " WHERE s.id = $1{ AND s.shard = $shard AND a.shard = $shard}");
+    const ALL: Sql = listed!(
+        "{ WHERE s.shard = $shard AND a.shard = $shard} ORDER BY s.id");
     const PENDING: Sql = listed!(
-        " WHERE s.status = 'pending'" => " AND s.shard = $1 AND a.shard = $1",
-        " ORDER BY s.id"
-    );
-    const CASES: Sql = in_shard!(
-        r"
+        " WHERE s.status = 'pending'{ AND s.shard = $shard AND a.shard = $shard} ORDER BY s.id");
+    const CASES: Sql = Sql::in_shard(r"
         SELECT s.id, s.name, s.status, s.reason, s.requested_at, s.decided_at, a.reference,
                a.category, a.account_id, accounts.email
         FROM sender_requests s
         JOIN applications a ON a.id = s.application_id
         JOIN accounts ON accounts.id = a.account_id
-        WHERE s.status = 'pending' AND s.id > $1" => " AND s.shard = $3 AND a.shard = $3",
-        " ORDER BY s.id LIMIT $2",
-    );
-    const EARLIER: Sql = listed!(
-        " WHERE a.account_id = $1 AND s.id < $2" => " AND s.shard = $4 AND a.shard = $4",
-        " ORDER BY s.id DESC LIMIT $3"
-    );
-    const OF_APPLICATION: Sql = listed!(
-        " WHERE s.application_id = $1" => " AND s.shard = $3 AND a.shard = $3",
-        " ORDER BY s.id DESC LIMIT $2"
-    );
+        WHERE s.status = 'pending' AND s.id > $1{ AND s.shard = $shard AND a.shard = $shard}
+        ORDER BY s.id LIMIT $2");
+    const EARLIER: Sql = listed!(r"
+        WHERE a.account_id = $1 AND s.id < $2{ AND s.shard = $shard AND a.shard = $shard}
+        ORDER BY s.id DESC LIMIT $3");
+    const OF_APPLICATION: Sql = listed!(r"
+        WHERE s.application_id = $1{ AND s.shard = $shard AND a.shard = $shard}
+        ORDER BY s.id DESC LIMIT $2");
     const SIMILAR: Sql = Sql::same(r"
         SELECT o.folded, accounts.email
         FROM sender_name_owners o

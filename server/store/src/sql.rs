@@ -45,6 +45,12 @@ impl Sql {
         Self { sqlite: text, postgres: text, names_shard: false }
     }
 
+    /// Like [`Self::same`], over tables that can be distributed. Braces hold a part for PostgreSQL
+    /// only: `… WHERE id = $1{ AND shard = $shard}`.
+    pub(crate) const fn in_shard(text: &'static str) -> Self {
+        Self { names_shard: true, ..Self::same(text) }
+    }
+
     /// A statement that only PostgreSQL runs.
     pub const fn postgres(text: &'static str) -> Self {
         Self { sqlite: "", postgres: text, names_shard: false }
@@ -69,21 +75,6 @@ impl Sql {
     }
 }
 
-/// Makes a statement over tables that can be distributed. Takes the parts that both databases
-/// share. Each may be followed by a part for PostgreSQL only:
-///
-/// `in_shard!("… WHERE id = $1" => " AND shard = $2")`
-macro_rules! in_shard {
-    ($($text:expr $(=> $shard:expr)?),+ $(,)?) => {
-        $crate::sql::Sql {
-            sqlite: concat!($($text),+),
-            postgres: concat!($($text $(, $shard)?),+),
-            ..$crate::sql::Sql::IN_SHARD
-        }
-    };
-}
-pub(crate) use in_shard;
-
 /// Declares a file's statements and lists them. Names of statuses stand in braces
 /// ([`super::names`]). The tests prepare all listed statements, and
 /// [`super::check`] runs all statements of its own file.
@@ -92,8 +83,8 @@ macro_rules! statements {
         $($(#[$doc])* const $name: Sql = {
             const SQL: Sql = $sql;
             Sql {
-                sqlite: $crate::names::with_names!(SQL.sqlite),
-                postgres: $crate::names::with_names!(SQL.postgres),
+                sqlite: $crate::names::with_names!(SQL.sqlite, false),
+                postgres: $crate::names::with_names!(SQL.postgres, true),
                 ..SQL
             }
         };)*

@@ -5,19 +5,16 @@ use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 use super::messages::open_messages;
 use super::query::{Conn, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    const OUTSTANDING: Sql = in_shard!(
-        r"
+    const OUTSTANDING: Sql = Sql::in_shard(r"
         SELECT id, application_id, test, number, kind, submitted_at
         FROM messages
-        WHERE id > $1 AND id < $5 AND status = {submitted} AND carrier = $2 AND submitted_at < $4"
-            => " AND shard = $6",
-        " ORDER BY id LIMIT $3",
-    );
+        WHERE id > $1 AND id < $5 AND status = {submitted} AND carrier = $2
+          AND submitted_at < $4{ AND shard = $shard} ORDER BY id LIMIT $3");
     /// `$1` is `[[ID, segments]]`.
     const SUBMIT: Sql = Sql {
         sqlite: r"

@@ -18,57 +18,41 @@ use super::events::NewEvents;
 use super::quarters;
 use super::query::{Conn, Row, query};
 use super::row::{self, json, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const DAYS: Sql = in_shard!(
-        r"
+    const DAYS: Sql = Sql::in_shard(r"
         SELECT day, status, CAST(SUM(n) AS BIGINT) AS n
         FROM message_days
-        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND shard = $5",
-        r"
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4{ AND shard = $shard}
         GROUP BY day, status
-        ORDER BY day",
-    );
-    const TOTALS: Sql = in_shard!(
-        r"
+        ORDER BY day");
+    const TOTALS: Sql = Sql::in_shard(r"
         SELECT status, CAST(SUM(n) AS BIGINT) AS n
         FROM message_days
-        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND shard = $5",
-        r"
-        GROUP BY status",
-    );
-    const FIRST_AND_LAST: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4{ AND shard = $shard}
+        GROUP BY status");
+    const FIRST_AND_LAST: Sql = Sql::in_shard(r"
         SELECT MIN(day) AS first, MAX(day) AS last
-        FROM message_days WHERE application_id = $1 AND test = $2" => " AND shard = $3",
-    );
-    const DAYS_OF_STATUS: Sql = in_shard!(
-        r"
+        FROM message_days WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
+    const DAYS_OF_STATUS: Sql = Sql::in_shard(r"
         SELECT day, CAST(SUM(n) AS BIGINT) AS n
         FROM message_days
-        WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5"
-            => " AND shard = $6",
-        r"
+        WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4
+          AND day <= $5{ AND shard = $shard}
         GROUP BY day
         HAVING SUM(n) > 0
-        ORDER BY day DESC",
-    );
-    const OPEN_LIVE: Sql = in_shard!(
-        r"
+        ORDER BY day DESC");
+    const OPEN_LIVE: Sql = Sql::in_shard(r"
         SELECT day, CAST(SUM(n) AS BIGINT) AS n
-        FROM message_days WHERE test = 0 AND day >= $1 AND status < {delivered}"
-            => " AND shard = $2",
-        " GROUP BY day HAVING SUM(n) > 0",
-    );
+        FROM message_days WHERE test = 0 AND day >= $1 AND status < {delivered}{ AND shard = $shard}
+        GROUP BY day HAVING SUM(n) > 0");
     /// The days below `$1` with counts that aren't folded.
-    const UNFOLDED: Sql = in_shard!(
-        r"
+    const UNFOLDED: Sql = Sql::in_shard(r"
         SELECT DISTINCT day
-        FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1" => " AND shard = $2",
-        " ORDER BY day",
-    );
+        FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1{ AND shard = $shard}
+        ORDER BY day");
     /// Locks the counts in the order in which other transactions change them.
     const LOCK_PARTS: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
@@ -77,11 +61,10 @@ statements! {
             FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
             ORDER BY application_id, test, status, node, writer FOR UPDATE) d");
     /// Returns what it deletes, so that no count is lost that another transaction adds meanwhile.
-    const TAKE_PARTS: Sql = in_shard!(
-        "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)"
-            => " AND shard = $2",
-        " RETURNING application_id, test, status, n",
-    );
+    const TAKE_PARTS: Sql = Sql::in_shard(r"
+        DELETE FROM message_days
+        WHERE day = $1 AND (node <> 0 OR writer <> 1){ AND shard = $shard}
+        RETURNING application_id, test, status, n");
     /// Deletes folded counts of 0. `$1` is `[[application, test, day, status]]`.
     const FORGET_NOTHING: Sql = Sql {
         sqlite: r"

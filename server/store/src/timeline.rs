@@ -5,16 +5,14 @@ use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use super::query::{Conn, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const LIST: Sql = in_shard!(
-        r"
+    const LIST: Sql = Sql::in_shard(r"
         SELECT status, at, detail
-        FROM message_timeline WHERE message_id = $1 AND application_id = $2" => " AND shard = $3",
-        " ORDER BY id",
-    );
+        FROM message_timeline WHERE message_id = $1 AND application_id = $2{ AND shard = $shard}
+        ORDER BY id");
     /// `$1` is `[[message ID, application ID, status, detail, ID]]`. SQLite numbers the rows
     /// itself.
     const INSERT: Sql = Sql {

@@ -9,7 +9,7 @@ use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 
 use super::query::{Argument, Conn, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
@@ -24,78 +24,58 @@ statements! {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         ..Sql::IN_SHARD
     };
-    const STATEMENT: Sql = in_shard!(
-        r"
+    const STATEMENT: Sql = Sql::in_shard(r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4" => " AND shard = $5",
-        " ORDER BY id DESC LIMIT $3",
-    );
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4{ AND shard = $shard}
+        ORDER BY id DESC LIMIT $3");
     /// Lists either deposits or releases: `$5` is one of these kinds. The condition on both kinds
     /// repeats that of the index.
-    const DEPOSITS_OR_RELEASES: Sql = in_shard!(
-        r"
+    const DEPOSITS_OR_RELEASES: Sql = Sql::in_shard(r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
         FROM transfers
         WHERE application_id = $1 AND id < $2 AND id >= $4
-          AND kind IN ({deposit}, {release}) AND kind = $5"
-            => " AND shard = $6",
-        " ORDER BY id DESC LIMIT $3",
-    );
-    const CHARGES: Sql = in_shard!(
-        r"
+          AND kind IN ({deposit}, {release}) AND kind = $5{ AND shard = $shard}
+          ORDER BY id DESC LIMIT $3");
+    const CHARGES: Sql = Sql::in_shard(r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4 AND kind = {charge}"
-            => " AND shard = $5",
-        " ORDER BY id DESC LIMIT $3",
-    );
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4
+          AND kind = {charge}{ AND shard = $shard} ORDER BY id DESC LIMIT $3");
     /// The least ID of an application's transfers at or after a time. IDs grow with time, so a
     /// binary search between the first and the last ID finds it. An index on the times would have
     /// to be written for each charge.
-    const PLACE_OF: Sql = in_shard!(
-        r"
+    const PLACE_OF: Sql = Sql::in_shard(r"
         WITH RECURSIVE search (low, high) AS (
             SELECT CAST(0 AS BIGINT), COALESCE((
-                SELECT MAX(id) + 1 FROM transfers WHERE application_id = $1" => " AND shard = $3",
-        r"), 0)
+                SELECT MAX(id) + 1 FROM transfers
+                WHERE application_id = $1{ AND shard = $shard}), 0)
             UNION ALL
             SELECT CASE WHEN (
                        SELECT created_at FROM transfers
-                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND shard = $3",
-        r" ORDER BY id LIMIT 1) < $2 THEN (low + high) / 2 + 1 ELSE low END,
+                       WHERE application_id = $1 AND id >= (low + high) / 2{ AND shard = $shard}
+                       ORDER BY id LIMIT 1) < $2 THEN (low + high) / 2 + 1 ELSE low END,
                    CASE WHEN (
                        SELECT created_at FROM transfers
-                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND shard = $3",
-        r" ORDER BY id LIMIT 1) < $2 THEN high ELSE (low + high) / 2 END
+                       WHERE application_id = $1 AND id >= (low + high) / 2{ AND shard = $shard}
+                       ORDER BY id LIMIT 1) < $2 THEN high ELSE (low + high) / 2 END
             FROM search WHERE low < high)
-        SELECT low AS place FROM search WHERE low >= high",
-    );
-    const BALANCE_BEFORE: Sql = in_shard!(
-        r"
-        SELECT balance_after FROM transfers WHERE application_id = $1 AND id < $2"
-            => " AND shard = $3",
-        " ORDER BY id DESC LIMIT 1",
-    );
-    const FIRST_BETWEEN: Sql = in_shard!(
-        r"
-        SELECT created_at FROM transfers WHERE application_id = $1 AND id >= $2 AND id < $3"
-            => " AND shard = $4",
-        " ORDER BY id LIMIT 1",
-    );
+        SELECT low AS place FROM search WHERE low >= high");
+    const BALANCE_BEFORE: Sql = Sql::in_shard(r"
+        SELECT balance_after FROM transfers
+        WHERE application_id = $1 AND id < $2{ AND shard = $shard} ORDER BY id DESC LIMIT 1");
+    const FIRST_BETWEEN: Sql = Sql::in_shard(r"
+        SELECT created_at FROM transfers
+        WHERE application_id = $1 AND id >= $2 AND id < $3{ AND shard = $shard}
+        ORDER BY id LIMIT 1");
     /// The condition on both kinds repeats that of the index.
-    const SUM_BETWEEN: Sql = in_shard!(
-        r"
+    const SUM_BETWEEN: Sql = Sql::in_shard(r"
         SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount FROM transfers
         WHERE application_id = $1 AND id >= $2 AND id < $3
-          AND kind IN ({deposit}, {release}) AND kind = $4"
-            => " AND shard = $5",
-    );
-    const UNMATCHED_SUM: Sql = in_shard!(
-        r"
+          AND kind IN ({deposit}, {release}) AND kind = $4{ AND shard = $shard}");
+    const UNMATCHED_SUM: Sql = Sql::in_shard(r"
         SELECT CAST(COALESCE(SUM(CASE WHEN credit_account = {UNMATCHED} THEN amount
                                       ELSE -amount END), 0) AS BIGINT) AS amount
-        FROM transfers WHERE (credit_account = {UNMATCHED} OR debit_account = {UNMATCHED})"
-            => " AND shard = $1",
-    );
+        FROM transfers
+        WHERE (credit_account = {UNMATCHED} OR debit_account = {UNMATCHED}){ AND shard = $shard}");
     /// `$1` is `[[debit, credit, amount, kind, application, message, balance after, batch]]`.
     const CHARGE_OR_RELEASE: Sql = Sql {
         sqlite: r"

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::query::{Conn, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::{Fault, Result};
 
@@ -34,26 +34,21 @@ statements! {
                 WHERE id = ?4 AND resends = ?5 AND attempts < 5 AND verified_at IS NULL
                   AND expires_at > ?7)
             END");
-    const ONE: Sql = in_shard!(
-        r"
-        SELECT id, application_id, test, number, kind, country, nonce, digits, locale, name, created_at,
+    const ONE: Sql = Sql::in_shard(r"
+        SELECT id, application_id, test, number, kind, country, nonce, digits, locale, name,
+            created_at,
                expires_at, attempts, verified_at, resends, sent_at
-        FROM verifications WHERE id = $1 AND application_id = $2 AND test = $3"
-            => " AND shard = $4",
-    );
-    const LIST: Sql = in_shard!(
-        r"
+        FROM verifications WHERE id = $1 AND application_id = $2
+          AND test = $3{ AND shard = $shard}");
+    const LIST: Sql = Sql::in_shard(r"
         SELECT id, number, locale, name, created_at, expires_at, attempts, verified_at, resends
         FROM verifications
-        WHERE application_id = $1 AND test = $2 AND id > $3" => " AND shard = $5",
-        " ORDER BY id LIMIT $4",
-    );
-    const LAST_SENT: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = $2 AND id > $3{ AND shard = $shard}
+        ORDER BY id LIMIT $4");
+    const LAST_SENT: Sql = Sql::in_shard(r"
         SELECT MAX(sent_at) AS sent_at
-        FROM verifications WHERE application_id = $1 AND test = $2 AND number = $3"
-            => " AND shard = $4",
-    );
+        FROM verifications WHERE application_id = $1 AND test = $2
+          AND number = $3{ AND shard = $shard}");
     const CHECKED: Sql = Sql {
         sqlite: r"
             SELECT id, application_id, test, nonce, digits, expires_at, attempts, verified_at,
@@ -85,24 +80,20 @@ statements! {
             WHERE id = (r.value ->> 0)::bigint AND shard = $2",
         ..Sql::IN_SHARD
     };
-    const DELETE: Sql = in_shard!(
-        r"
+    const DELETE: Sql = Sql::in_shard(r"
         DELETE FROM verifications
         WHERE id IN (
             SELECT id
-            FROM verifications WHERE id < $1" => " AND shard = $3",
-        " ORDER BY id LIMIT $2)" => " AND shard = $3",
-    );
+            FROM verifications WHERE id < $1{ AND shard = $shard}
+            ORDER BY id LIMIT $2){ AND shard = $shard}");
     /// By country and day. `$3` is the least ID, of verifications as of messages.
-    const FIGURES: Sql = in_shard!(
-        r"
+    const FIGURES: Sql = Sql::in_shard(r"
         WITH sent AS (
             SELECT verification_id, COUNT(*) AS n, MAX(CASE status WHEN {delivered} THEN 1 ELSE 0
                    END) AS delivered, SUM(cost - released) AS cost
             FROM messages
-            WHERE application_id = $1 AND test = $2 AND id >= $3 AND verification_id IS NOT NULL"
-            => " AND shard = $4",
-        r"
+            WHERE application_id = $1 AND test = $2 AND id >= $3
+              AND verification_id IS NOT NULL{ AND shard = $shard}
             GROUP BY verification_id)
         SELECT v.country, v.created_at / 86400000 AS day, COUNT(*) AS starts,
                CAST(COALESCE(SUM(sent.n), 0) AS BIGINT) AS messages,
@@ -111,11 +102,9 @@ statements! {
                CAST(COALESCE(SUM(sent.cost), 0) AS BIGINT) AS cost
         FROM verifications v
         LEFT JOIN sent ON sent.verification_id = v.id
-        WHERE v.application_id = $1 AND v.test = $2 AND v.id >= $3" => " AND v.shard = $4",
-        r"
+        WHERE v.application_id = $1 AND v.test = $2 AND v.id >= $3{ AND v.shard = $shard}
         GROUP BY v.country, v.created_at / 86400000
-        ORDER BY day DESC, starts DESC, v.country",
-    );
+        ORDER BY day DESC, starts DESC, v.country");
 }
 
 /// A verification whose code a send brings.

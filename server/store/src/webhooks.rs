@@ -5,86 +5,73 @@ use domain::{ApplicationId, EventStream, EventType, Reference, Timestamp};
 
 use super::query::{Conn, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// No lease or pause is longer. An endpoint may ask for a pause of an hour.
 const LEASE_MAX_MS: i64 = 3_600_000;
 
 macro_rules! columns {
-    ($where:literal, $shard:literal) => {
-        in_shard!(
+    ($where:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT id, application_id, test, url, secret, old_secret, old_until, types, created_at,
                disabled_at, disabled_reason, position, failures, failing_since,
                (
                    SELECT reference
-                   FROM applications a WHERE a.id = application_id"
-                => concat!(" AND a.shard = ", $shard),
-            r") AS reference
+                   FROM applications a
+                   WHERE a.id = application_id{ AND a.shard = $shard}) AS reference
         FROM webhooks WHERE removed_at IS NULL AND ",
-            $where => concat!(" AND shard = ", $shard),
-            " ORDER BY id",
-        )
+            $where,
+            "{ AND shard = $shard} ORDER BY id",
+        ))
     };
 }
 
 statements! {
-    const LIST: Sql = columns!("application_id = $1 AND test = $2", "$3");
-    const NEWEST_SECRET: Sql = in_shard!(
-        "SELECT id, secret FROM webhooks WHERE removed_at IS NULL" => " AND shard = $1",
-        " ORDER BY id DESC LIMIT 1",
-    );
-    const ONE: Sql = columns!("id = $1", "$2");
-    const INSERT: Sql = in_shard!(
-        r"
+    const LIST: Sql = columns!("application_id = $1 AND test = $2");
+    const NEWEST_SECRET: Sql = Sql::in_shard(r"
+        SELECT id, secret FROM webhooks
+        WHERE removed_at IS NULL{ AND shard = $shard} ORDER BY id DESC LIMIT 1");
+    const ONE: Sql = columns!("id = $1");
+    const INSERT: Sql = Sql::in_shard(r"
         INSERT INTO webhooks (id, application_id, test, url, secret, types, created_at, position,
-            failures, due_at, lease_token, lease_until" => ", shard",
-        ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, 0, 0" => ", $10",
-        ")",
-    );
-    const SET_URL: Sql = in_shard!("UPDATE webhooks SET url = $2 WHERE id = $1" => " AND shard = $3");
-    const SET_TYPES: Sql =
-        in_shard!("UPDATE webhooks SET types = $2 WHERE id = $1" => " AND shard = $3");
-    const ROTATE: Sql = in_shard!(
-        "UPDATE webhooks SET old_secret = secret, secret = $2, old_until = $3 WHERE id = $1"
-            => " AND shard = $4",
-    );
-    const ENABLE: Sql = in_shard!(
-        r"
+            failures, due_at, lease_token, lease_until{, shard})
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, 0, 0{, $shard})");
+    const SET_URL: Sql = Sql::in_shard(
+        "UPDATE webhooks SET url = $2 WHERE id = $1{ AND shard = $shard}");
+    const SET_TYPES: Sql = Sql::in_shard(
+        "UPDATE webhooks SET types = $2 WHERE id = $1{ AND shard = $shard}");
+    const ROTATE: Sql = Sql::in_shard(r"
+        UPDATE webhooks SET old_secret = secret, secret = $2, old_until = $3
+        WHERE id = $1{ AND shard = $shard}");
+    const ENABLE: Sql = Sql::in_shard(r"
         UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL, failures = 0,
             failing_since = NULL, position = CASE WHEN position < $2 THEN $2 ELSE position END,
             due_at = $3, lease_token = 0, lease_until = 0
-        WHERE id = $1" => " AND shard = $4",
-    );
-    const DISABLE: Sql = in_shard!(
-        r"
+        WHERE id = $1{ AND shard = $shard}");
+    const DISABLE: Sql = Sql::in_shard(r"
         UPDATE webhooks SET disabled_at = $2, disabled_reason = $3, lease_token = 0,
             lease_until = 0
-        WHERE id = $1" => " AND shard = $4",
-    );
-    const REMOVE: Sql = in_shard!(
-        "UPDATE webhooks SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL"
-            => " AND shard = $3",
-    );
-    const REMOVE_ALL: Sql = in_shard!(
-        "UPDATE webhooks SET removed_at = $2 WHERE application_id = $1 AND removed_at IS NULL"
-            => " AND shard = $3",
-    );
-    const WAKE: Sql = in_shard!("UPDATE webhooks SET due_at = $2 WHERE id = $1" => " AND shard = $3");
+        WHERE id = $1{ AND shard = $shard}");
+    const REMOVE: Sql = Sql::in_shard(r"
+        UPDATE webhooks SET removed_at = $2
+        WHERE id = $1 AND removed_at IS NULL{ AND shard = $shard}");
+    const REMOVE_ALL: Sql = Sql::in_shard(r"
+        UPDATE webhooks SET removed_at = $2
+        WHERE application_id = $1 AND removed_at IS NULL{ AND shard = $shard}");
+    const WAKE: Sql = Sql::in_shard(
+        "UPDATE webhooks SET due_at = $2 WHERE id = $1{ AND shard = $shard}");
     /// `$3` is a time that no lease or pause reaches. If one does, it began before the clock was
-    /// set back, and is over.
-    const DUE: Sql = in_shard!(
-        r"
+    /// set back, and is over. Events that wait in a restored backup may have been delivered since,
+    /// so none is due while all carriers are drained.
+    const DUE: Sql = Sql::in_shard(r"
         SELECT id
         FROM webhooks
         WHERE due_at <= $1 AND disabled_at IS NULL AND removed_at IS NULL
-          AND (lease_until <= $1 OR lease_until > $3)" => " AND shard = $4",
-        // Events that wait in a restored backup may have been delivered since.
-        r"
+          AND (lease_until <= $1 OR lease_until > $3){ AND shard = $shard}
           AND NOT EXISTS (SELECT 1 FROM carriers WHERE name = '*' AND drained_at IS NOT NULL)
-        ORDER BY due_at LIMIT $2",
-    );
+        ORDER BY due_at LIMIT $2");
     /// Skips an endpoint that another transaction has locked. One that waited could deadlock with
     /// a transaction that makes several endpoints due.
     const LEASE: Sql = Sql {
@@ -102,76 +89,55 @@ statements! {
                 FOR NO KEY UPDATE SKIP LOCKED)",
         ..Sql::IN_SHARD
     };
-    const HELD: Sql = columns!("id = $1 AND lease_token = $2", "$3");
+    const HELD: Sql = columns!("id = $1 AND lease_token = $2");
     /// Locks the endpoint on PostgreSQL, and extends the lease.
-    const RENEW: Sql = in_shard!(
-        r"
+    const RENEW: Sql = Sql::in_shard(r"
         UPDATE webhooks SET lease_until = $3
-        WHERE id = $1 AND lease_token = $2 AND removed_at IS NULL" => " AND shard = $4",
-    );
-    const PROGRESS: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND lease_token = $2 AND removed_at IS NULL{ AND shard = $shard}");
+    const PROGRESS: Sql = Sql::in_shard(r"
         UPDATE webhooks SET position = CASE WHEN position < $2 THEN $2 ELSE position END,
             failures = $3, failing_since = $4
-        WHERE id = $1" => " AND shard = $5",
-    );
-    const RELEASE: Sql = in_shard!(
-        r"
+        WHERE id = $1{ AND shard = $shard}");
+    const RELEASE: Sql = Sql::in_shard(r"
         UPDATE webhooks SET lease_token = 0, lease_until = 0, due_at = $3
-        WHERE id = $1 AND lease_token = $2" => " AND shard = $4",
-    );
-    const END_LEASES: Sql = in_shard!(
-        "UPDATE webhooks SET lease_token = 0, lease_until = 0 WHERE lease_token <> 0"
-            => " AND shard = $1",
-    );
-    const PAUSE: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND lease_token = $2{ AND shard = $shard}");
+    const END_LEASES: Sql = Sql::in_shard(r"
+        UPDATE webhooks SET lease_token = 0, lease_until = 0
+        WHERE lease_token <> 0{ AND shard = $shard}");
+    const PAUSE: Sql = Sql::in_shard(r"
         UPDATE webhooks SET lease_token = 0, lease_until = $3, due_at = $3
-        WHERE id = $1 AND lease_token = $2" => " AND shard = $4",
-    );
-    const RETRIES: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND lease_token = $2{ AND shard = $shard}");
+    const RETRIES: Sql = Sql::in_shard(r"
         SELECT event_id, attempts
-        FROM webhook_retries WHERE webhook_id = $1 AND due_at <= $2" => " AND shard = $4",
-        " ORDER BY due_at, event_id LIMIT $3",
-    );
-    const NEXT_RETRY: Sql = in_shard!(
-        "SELECT MIN(due_at) AS due_at FROM webhook_retries WHERE webhook_id = $1"
-            => " AND shard = $2",
-    );
-    const RETRIES_WITHIN: Sql = in_shard!(
-        r"
+        FROM webhook_retries WHERE webhook_id = $1 AND due_at <= $2{ AND shard = $shard}
+        ORDER BY due_at, event_id LIMIT $3");
+    const NEXT_RETRY: Sql = Sql::in_shard(r"
+        SELECT MIN(due_at) AS due_at FROM webhook_retries
+        WHERE webhook_id = $1{ AND shard = $shard}");
+    const RETRIES_WITHIN: Sql = Sql::in_shard(r"
         SELECT event_id AS id
-        FROM webhook_retries WHERE webhook_id = $1 AND event_id >= $2 AND event_id <= $3"
-            => " AND shard = $4",
-    );
-    const PUT_RETRY: Sql = in_shard!(
-        "INSERT INTO webhook_retries (webhook_id, event_id, attempts, due_at" => ", shard",
-        ") VALUES ($1, $2, $3, $4" => ", $5",
-        r")
-        ON CONFLICT (webhook_id, event_id" => ", shard",
-        r")
-        DO UPDATE SET attempts = excluded.attempts, due_at = excluded.due_at",
-    );
-    const DROP_RETRY: Sql = in_shard!(
-        "DELETE FROM webhook_retries WHERE webhook_id = $1 AND event_id = $2" => " AND shard = $3",
-    );
-    const REPLAY: Sql = in_shard!(
-        "SELECT id, position, last_id FROM webhook_replays WHERE webhook_id = $1"
-            => " AND shard = $2",
-    );
-    const PUT_REPLAY: Sql = in_shard!(
-        "INSERT INTO webhook_replays (id, webhook_id, position, last_id" => ", shard",
-        ") VALUES ($1, $2, $3, $4" => ", $5",
-        ")",
-    );
-    const DROP_REPLAY: Sql = in_shard!("DELETE FROM webhook_replays WHERE id = $1" => " AND shard = $2");
-    const ADVANCE_REPLAY: Sql =
-        in_shard!("UPDATE webhook_replays SET position = $2 WHERE id = $1" => " AND shard = $3");
-    const END_REPLAYS: Sql = in_shard!(
-        "DELETE FROM webhook_replays WHERE webhook_id = $1 AND position >= last_id"
-            => " AND shard = $2",
-    );
+        FROM webhook_retries WHERE webhook_id = $1 AND event_id >= $2
+          AND event_id <= $3{ AND shard = $shard}");
+    const PUT_RETRY: Sql = Sql::in_shard(r"
+        INSERT INTO webhook_retries (webhook_id, event_id, attempts, due_at{, shard})
+        VALUES ($1, $2, $3, $4{, $shard})
+        ON CONFLICT (webhook_id, event_id{, shard})
+        DO UPDATE SET attempts = excluded.attempts, due_at = excluded.due_at");
+    const DROP_RETRY: Sql = Sql::in_shard(
+        "DELETE FROM webhook_retries WHERE webhook_id = $1 AND event_id = $2{ AND shard = $shard}");
+    const REPLAY: Sql = Sql::in_shard(r"
+        SELECT id, position, last_id FROM webhook_replays
+        WHERE webhook_id = $1{ AND shard = $shard}");
+    const PUT_REPLAY: Sql = Sql::in_shard(r"
+        INSERT INTO webhook_replays (id, webhook_id, position, last_id{, shard})
+        VALUES ($1, $2, $3, $4{, $shard})");
+    const DROP_REPLAY: Sql = Sql::in_shard(
+        "DELETE FROM webhook_replays WHERE id = $1{ AND shard = $shard}");
+    const ADVANCE_REPLAY: Sql = Sql::in_shard(
+        "UPDATE webhook_replays SET position = $2 WHERE id = $1{ AND shard = $shard}");
+    const END_REPLAYS: Sql = Sql::in_shard(r"
+        DELETE FROM webhook_replays
+        WHERE webhook_id = $1 AND position >= last_id{ AND shard = $shard}");
     /// `$1` is `[[endpoint, ID, time, event, type, delivered 0|1, status, latency, error, answer,
     /// next attempt]]`.
     const INSERT_ATTEMPTS: Sql = Sql {
@@ -190,76 +156,57 @@ statements! {
             CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS a",
         ..Sql::IN_SHARD
     };
-    const ATTEMPTS: Sql = in_shard!(
-        r"
+    const ATTEMPTS: Sql = Sql::in_shard(r"
         SELECT id, at, event_id, type, delivered, status, latency_ms, error, answer, next_at
-        FROM webhook_attempts WHERE webhook_id = $1 AND id < $2" => " AND shard = $4",
-        " ORDER BY id DESC LIMIT $3",
-    );
-    const FAILED: Sql = in_shard!(
-        r"
+        FROM webhook_attempts WHERE webhook_id = $1 AND id < $2{ AND shard = $shard}
+        ORDER BY id DESC LIMIT $3");
+    const FAILED: Sql = Sql::in_shard(r"
         SELECT id, at, event_id, type, delivered, status, latency_ms, error, answer, next_at
-        FROM webhook_attempts WHERE webhook_id = $1 AND id < $2 AND delivered = 0"
-            => " AND shard = $4",
-        " ORDER BY id DESC LIMIT $3",
-    );
-    const OF_EVENT: Sql = in_shard!(
-        r"
+        FROM webhook_attempts WHERE webhook_id = $1 AND id < $2
+          AND delivered = 0{ AND shard = $shard} ORDER BY id DESC LIMIT $3");
+    const OF_EVENT: Sql = Sql::in_shard(r"
         SELECT id, at, event_id, type, delivered, status, latency_ms, error, answer, next_at
-        FROM webhook_attempts WHERE webhook_id = $1 AND event_id = $2" => " AND shard = $4",
-        " ORDER BY id DESC LIMIT $3",
-    );
+        FROM webhook_attempts WHERE webhook_id = $1 AND event_id = $2{ AND shard = $shard}
+        ORDER BY id DESC LIMIT $3");
     /// Counts the newest attempts since `$2`, by quarter hour.
-    const COUNTS: Sql = in_shard!(
-        r"
+    const COUNTS: Sql = Sql::in_shard(r"
         SELECT quarter, CAST(COUNT(*) AS BIGINT) AS attempts,
                CAST(SUM(delivered) AS BIGINT) AS delivered
         FROM (
             SELECT ((id >> 21) + 1704067200000) / 900000 AS quarter, delivered
-            FROM webhook_attempts WHERE webhook_id = $1 AND id >= $2" => " AND shard = $4",
-        r"
+            FROM webhook_attempts WHERE webhook_id = $1 AND id >= $2{ AND shard = $shard}
             ORDER BY id DESC LIMIT $3) AS newest
-        GROUP BY quarter ORDER BY quarter",
-    );
-    const TAKEN_WITHIN: Sql = in_shard!(
-        r"
+        GROUP BY quarter ORDER BY quarter");
+    const TAKEN_WITHIN: Sql = Sql::in_shard(r"
         SELECT DISTINCT event_id AS id
         FROM webhook_attempts
-        WHERE webhook_id = $1 AND event_id >= $2 AND event_id <= $3 AND delivered = 1"
-            => " AND shard = $4",
-    );
+        WHERE webhook_id = $1 AND event_id >= $2 AND event_id <= $3
+          AND delivered = 1{ AND shard = $shard}");
     /// An endpoint with attempts below `$1`.
-    const OUTDATED: Sql = in_shard!(
-        r"
+    const OUTDATED: Sql = Sql::in_shard(r"
         SELECT w.id
         FROM webhooks w
         WHERE EXISTS (
             SELECT 1
-            FROM webhook_attempts a WHERE a.webhook_id = w.id AND a.id < $1" => " AND a.shard = $2",
-        ")" => " AND w.shard = $2",
-        " ORDER BY w.id LIMIT 1",
-    );
-    const DROP_ATTEMPTS: Sql = in_shard!(
-        r"
+            FROM webhook_attempts a WHERE a.webhook_id = w.id
+              AND a.id < $1{ AND a.shard = $shard}){ AND w.shard = $shard} ORDER BY w.id LIMIT 1");
+    const DROP_ATTEMPTS: Sql = Sql::in_shard(r"
         DELETE FROM webhook_attempts
         WHERE webhook_id = $1 AND id < $2 AND id IN (
             SELECT a.id
-            FROM webhook_attempts a WHERE a.webhook_id = $1 AND a.id < $2" => " AND a.shard = $4",
-        " ORDER BY a.id LIMIT $3)" => " AND shard = $4",
-    );
-    const REMOVED: Sql = in_shard!(
-        "SELECT id FROM webhooks WHERE removed_at IS NOT NULL" => " AND shard = $1",
-        " ORDER BY removed_at LIMIT 1",
-    );
+            FROM webhook_attempts a WHERE a.webhook_id = $1 AND a.id < $2{ AND a.shard = $shard}
+            ORDER BY a.id LIMIT $3){ AND shard = $shard}");
+    const REMOVED: Sql = Sql::in_shard(r"
+        SELECT id FROM webhooks
+        WHERE removed_at IS NOT NULL{ AND shard = $shard} ORDER BY removed_at LIMIT 1");
     /// Keeps events that were requested by their IDs and haven't been attempted again.
-    const DROP_FAILED: Sql = in_shard!(
-        "DELETE FROM webhook_retries WHERE webhook_id = $1 AND attempts > 0" => " AND shard = $2",
-    );
-    const DROP_RETRIES: Sql =
-        in_shard!("DELETE FROM webhook_retries WHERE webhook_id = $1" => " AND shard = $2");
-    const DROP_REPLAYS: Sql =
-        in_shard!("DELETE FROM webhook_replays WHERE webhook_id = $1" => " AND shard = $2");
-    const DROP: Sql = in_shard!("DELETE FROM webhooks WHERE id = $1" => " AND shard = $2");
+    const DROP_FAILED: Sql = Sql::in_shard(
+        "DELETE FROM webhook_retries WHERE webhook_id = $1 AND attempts > 0{ AND shard = $shard}");
+    const DROP_RETRIES: Sql = Sql::in_shard(
+        "DELETE FROM webhook_retries WHERE webhook_id = $1{ AND shard = $shard}");
+    const DROP_REPLAYS: Sql = Sql::in_shard(
+        "DELETE FROM webhook_replays WHERE webhook_id = $1{ AND shard = $shard}");
+    const DROP: Sql = Sql::in_shard("DELETE FROM webhooks WHERE id = $1{ AND shard = $shard}");
 }
 
 /// An endpoint.
