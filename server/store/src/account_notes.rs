@@ -5,6 +5,7 @@ use domain::support::NoteRecord;
 
 use super::audit::Actor;
 use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -18,12 +19,7 @@ statements! {
 }
 
 fn note(row: &Row<'_>) -> Result<NoteRecord> {
-    Ok(NoteRecord {
-        id: row.get("id")?,
-        at: row.get("at")?,
-        author: row.get("author")?,
-        text: row.get("text")?,
-    })
+    from_row!(row => NoteRecord { id, at, author, text })
 }
 
 pub async fn insert(

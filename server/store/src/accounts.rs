@@ -5,7 +5,7 @@ use domain::records::AccountRecord;
 use domain::{MailKind, Theme, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::{Refusal, Result};
 
@@ -137,15 +137,9 @@ pub struct AccountRow {
 }
 
 fn account(row: &Row<'_>) -> Result<AccountRow> {
-    Ok(AccountRow {
-        record: record(row)?,
-        password_hash: row.get("password_hash")?,
-        created_at: row.get("created_at")?,
-        disabled_at: row.get("disabled_at")?,
-        disabled_reason: row.get("disabled_reason")?,
-        new_email: row.get("new_email")?,
-        new_email_at: row.get("new_email_at")?,
-        unwanted_mails: unwanted_mails(row)?,
+    from_row!(row => AccountRow {
+        record: record(row)?, password_hash, created_at, disabled_at, disabled_reason, new_email,
+        new_email_at, unwanted_mails: unwanted_mails(row)?,
     })
 }
 

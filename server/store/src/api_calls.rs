@@ -4,7 +4,7 @@ use domain::records::ApiCallRecord;
 use domain::{KeyKind, Reason, Reference, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
@@ -95,14 +95,10 @@ fn record(row: &Row<'_>) -> Result<ApiCallRecord> {
             })
         })
     });
-    Ok(ApiCallRecord {
-        at: row.get("at")?,
+    from_row!(row => ApiCallRecord {
+        at,
         kind: row::word(row, "api_calls", "kind", KeyKind::parse)?,
-        call: row.get("call")?,
-        from: row.get("client")?,
-        recipient: row.get("recipient")?,
-        reason: reason.transpose()?,
-        detail: row.get("detail")?,
+        call, from: row.get("client")?, recipient, reason: reason.transpose()?, detail,
     })
 }
 

@@ -5,6 +5,7 @@ use domain::records::{KeyClientRecord, KeyRecord};
 use domain::{KeyKind, Reference, Timestamp};
 
 use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -164,11 +165,9 @@ pub async fn clients(
 ) -> Result<Vec<KeyClientRecord>> {
     let read = |row: &Row<'_>| {
         let client: String = row.get("client")?;
-        Ok(KeyClientRecord {
+        from_row!(row => KeyClientRecord {
             client: Some(client).filter(|client| !client.is_empty()),
-            calls: row.get("calls")?,
-            first_at: row.get("first_at")?,
-            last_at: row.get("last_at")?,
+            calls, first_at, last_at,
         })
     };
     let values = (reference.as_str(), kind.as_str(), from_day, limit);
@@ -190,13 +189,9 @@ pub async fn of_application(
     from_hour: i64,
 ) -> Result<Vec<KeyRecord>> {
     let read = |row: &Row<'_>| {
-        Ok(KeyRecord {
+        from_row!(row => KeyRecord {
             kind: super::row::word(row, "api_keys", "kind", KeyKind::parse)?,
-            last_four: row.get("last_four")?,
-            made_at: row.get("made_at")?,
-            used_at: row.get("used_at")?,
-            used_from: row.get("used_from")?,
-            calls: row.get("calls")?,
+            last_four, made_at, used_at, used_from, calls,
         })
     };
     query(OF_APPLICATION, (reference.as_str(), from_hour)).fetch_all(conn, read).await

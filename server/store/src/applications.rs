@@ -16,7 +16,7 @@ use domain::{
 };
 
 use super::query::{Argument, Conn, Row, query};
-use super::row::{self, touched};
+use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -356,22 +356,12 @@ fn category(row: &Row<'_>) -> Result<Category> {
 
 /// Reads a key row from the columns of [`KEYS_BY_REFERENCE`].
 pub fn key_row(row: &Row<'_>) -> Result<KeyRow> {
-    Ok(KeyRow {
-        id: row.get("id")?,
-        category: category(row)?,
-        status: status(row, "status")?,
-        live_hash: row.get("live_hash")?,
-        test_hash: row.get("test_hash")?,
-        sender_state: sender_state(row)?,
-        sender_name: row.get("sender_name")?,
-        balance: row.get("balance")?,
-        test_balance: row.get("test_balance")?,
-        test_day: row.get("test_day")?,
-        test_sent: row.get("test_sent")?,
+    from_row!(row => KeyRow {
+        id, category: category(row)?, status: status(row, "status")?, live_hash, test_hash,
+        sender_state: sender_state(row)?, sender_name, balance, test_balance, test_day, test_sent,
         paid: row.get::<Option<Timestamp>>("paid_at")?.is_some(),
         limits: StoredLimits::read(row.get("limits")?)?,
-        spent_day: row.get("spent_day")?,
-        spent_today: row.get("spent_today")?,
+        spent_day, spent_today,
     })
 }
 
@@ -459,13 +449,7 @@ pub async fn all(conn: Conn<'_>) -> Result<Vec<ApplicationRow>> {
 }
 
 pub async fn owner(conn: Conn<'_>, id: ApplicationId) -> Result<Owner> {
-    let read = |row: &Row<'_>| {
-        Ok(Owner {
-            account_id: row.get("account_id")?,
-            email: row.get("email")?,
-            reference: row::reference(row)?,
-        })
-    };
+    let read = |row: &Row<'_>| from_row!(row => Owner { account_id, email, reference: row::reference(row)? });
     query(OWNER, id).fetch_one(conn, read).await
 }
 
@@ -741,13 +725,7 @@ pub struct Balances {
 }
 
 pub async fn balances(conn: Conn<'_>, id: ApplicationId) -> Result<Option<Balances>> {
-    let read = |row: &Row<'_>| {
-        Ok(Balances {
-            balance: row.get("balance")?,
-            test_balance: row.get("test_balance")?,
-            test_day: row.get("test_day")?,
-        })
-    };
+    let read = |row: &Row<'_>| from_row!(row => Balances { balance, test_balance, test_day });
     query(BALANCES, id).fetch_optional(conn, read).await
 }
 

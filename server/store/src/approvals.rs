@@ -4,6 +4,7 @@ use domain::Timestamp;
 use domain::approval::{ApprovalRecord, StaffAct};
 
 use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
@@ -24,12 +25,10 @@ fn approval(row: &Row<'_>) -> Result<ApprovalRecord> {
     let act: String = row.get("act")?;
     let corrupt =
         |_| Fault::Corrupt { table: "approvals", column: "act".into(), value: act.clone() };
-    Ok(ApprovalRecord {
-        id: row.get("id")?,
+    from_row!(row => ApprovalRecord {
+        id,
         act: serde_json::from_str(&act).map_err(|error| Error::Failed(corrupt(error)))?,
-        asked_by: row.get("asked_by")?,
-        email: row.get("email")?,
-        asked_at: row.get("asked_at")?,
+        asked_by, email, asked_at,
     })
 }
 

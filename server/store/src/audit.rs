@@ -10,6 +10,7 @@ use domain::support::AuditRecord;
 use domain::{Reference, Timestamp};
 
 use super::query::{Argument, Conn, Row, query, query_of};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use super::{accounts, audit_chain};
 use crate::error::Result;
@@ -270,16 +271,8 @@ pub async fn list(
 }
 
 pub fn record(row: &Row<'_>) -> Result<AuditRecord> {
-    Ok(AuditRecord {
-        id: row.get("id")?,
-        at: row.get("at")?,
-        who: row.get("actor")?,
-        address: row.get("address")?,
-        action: row.get("action")?,
-        subject: row.get("subject")?,
-        before: row.get("before")?,
-        after: row.get("after")?,
-        detail: row.get("detail")?,
+    from_row!(row => AuditRecord {
+        id, at, who: row.get("actor")?, address, action, subject, before, after, detail,
     })
 }
 

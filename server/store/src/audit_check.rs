@@ -5,6 +5,7 @@ use domain::support::AuditRecord;
 use super::audit;
 use super::audit_chain::{OF_NO_ACCOUNT, hash_of};
 use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -36,12 +37,7 @@ struct Linked {
 }
 
 fn linked(row: &Row<'_>) -> Result<Linked> {
-    Ok(Linked {
-        chain: row.get("chain")?,
-        number: row.get("number")?,
-        hash: row.get("hash")?,
-        entry: audit::record(row)?,
-    })
+    from_row!(row => Linked { chain, number, hash, entry: audit::record(row)? })
 }
 
 /// Describes the breaks in the chains, at most [`BREAKS_MAX`] of them.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::WriteTx;
 use super::query::{Argument, Conn, Query, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::{Error, Result};
 
@@ -347,27 +347,10 @@ fn record(row: &Row<'_>) -> Result<BatchRecord> {
 }
 
 fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
-    Ok(UnexpandedBatch {
-        id: row.get("id")?,
-        application_id: row.get("application_id")?,
-        reference: row::reference(row)?,
-        suspended: row.get("suspended")?,
-        test: row.get("test")?,
-        sender: row.get("sender")?,
-        requestid: row.get("requestid")?,
-        body: row.get("body")?,
-        rows: row.get("rows")?,
-        pages: row.get("pages")?,
-        cost: row.get("cost")?,
-        price_id: row.get("price_id")?,
-        created_at: row.get("created_at")?,
-        first_message_id: row.get("first_message_id")?,
-        spool: row.get("spool")?,
-        spool_offset: row.get("spool_offset")?,
-        expanded_rows: row.get("expanded_rows")?,
-        expanded_cost: row.get("expanded_cost")?,
-        waits_until: row.get("waits_until")?,
-        expires_at: row.get("expires_at")?,
+    from_row!(row => UnexpandedBatch {
+        id, application_id, reference: row::reference(row)?, suspended, test, sender, requestid,
+        body, rows, pages, cost, price_id, created_at, first_message_id, spool, spool_offset,
+        expanded_rows, expanded_cost, waits_until, expires_at,
         stopped: row.get::<Option<i64>>("paused_at")?.is_some()
             || row.get::<Option<i64>>("cancelled_at")?.is_some(),
     })
@@ -594,13 +577,11 @@ pub struct StoppableBatch {
 
 fn stoppable(row: &Row<'_>) -> Result<StoppableBatch> {
     let (rows, cost) = (row.get("cancelled_rows")?, row.get::<Option<Money>>("cancelled_cost")?);
-    Ok(StoppableBatch {
-        id: row.get("id")?,
+    from_row!(row => StoppableBatch {
+        id,
         stream: EventStream { application_id: row.get("application_id")?, test: row.get("test")? },
         ids: (row.get("first_message_id")?, row.get("last_message_id")?),
-        cancelled_at: row.get("cancelled_at")?,
-        cancelled: Option::zip(rows, cost),
-        is_cancelling: row.get("cancelling")?,
+        cancelled_at, cancelled: Option::zip(rows, cost), is_cancelling: row.get("cancelling")?,
         is_done: row.get::<Option<i64>>("done_at")?.is_some(),
     })
 }

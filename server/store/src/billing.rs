@@ -3,6 +3,7 @@
 use domain::billing::BillingDetails;
 
 use super::query::{Conn, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -17,13 +18,8 @@ statements! {
 
 /// Returns an account's details, which are empty until its owner has given them.
 pub async fn of_account(conn: Conn<'_>, account_id: i64) -> Result<BillingDetails> {
-    let found = query(OF, account_id).fetch_optional(conn, |row| {
-        Ok(BillingDetails {
-            name: row.get("name")?,
-            address: row.get("address")?,
-            tax_number: row.get("tax_number")?,
-        })
-    });
+    let found = query(OF, account_id)
+        .fetch_optional(conn, |row| from_row!(row => BillingDetails { name, address, tax_number }));
     Ok(found.await?.unwrap_or_default())
 }
 

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 
 use super::query::{Conn, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -118,12 +118,10 @@ pub async fn answer(conn: Conn<'_>, command: i64, answer: &CommandAnswer) -> Res
 pub async fn answers(conn: Conn<'_>, command: i64) -> Result<Vec<CommandAnswer>> {
     query(ANSWERS, command)
         .fetch_all(conn, |row| {
-            Ok(CommandAnswer {
-                node: row.get("node")?,
-                number: row.get("number")?,
-                at: row.get("answered_at")?,
+            from_row!(row => CommandAnswer {
+                node, number, at: row.get("answered_at")?,
                 state: row::word(row, "carrier_command_answers", "state", AnswerState::parse)?,
-                text: row.get("text")?,
+                text,
             })
         })
         .await

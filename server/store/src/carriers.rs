@@ -7,7 +7,7 @@ use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState, RefusedReload};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -181,19 +181,11 @@ pub async fn write_connections(
 pub async fn connections(conn: Conn<'_>, now: Timestamp) -> Result<Vec<ConnectionRecord>> {
     query(CONNECTIONS, now.plus_ms(-STATE_HOLDS_MS))
         .fetch_all(conn, |row| {
-            Ok(ConnectionRecord {
-                carrier: row.get("carrier")?,
-                node: row.get("node")?,
-                number: row.get("number")?,
+            from_row!(row => ConnectionRecord {
+                carrier, node, number,
                 state: row::word(row, "connections", "state", ConnectionState::parse)?,
-                since: row.get("since")?,
-                in_flight: row.get("in_flight")?,
-                window: row.get("window_size")?,
-                rate: row.get("rate")?,
-                throttled: row.get("throttled")?,
-                last_error: row.get("last_error")?,
-                last_error_at: row.get("last_error_at")?,
-                updated_at: row.get("updated_at")?,
+                since, in_flight, window: row.get("window_size")?, rate, throttled, last_error,
+                last_error_at, updated_at,
             })
         })
         .await

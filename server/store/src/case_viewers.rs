@@ -4,6 +4,7 @@ use domain::Timestamp;
 use domain::decision::{CaseKind, Viewer};
 
 use super::query::{Conn, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -52,10 +53,9 @@ pub async fn set(
 pub async fn since(conn: Conn<'_>, kind: CaseKind, since: Timestamp) -> Result<Vec<Stored>> {
     query(SINCE, (kind.as_str(), since))
         .fetch_all(conn, |row| {
-            Ok(Stored {
+            from_row!(row => Stored {
                 viewer: Viewer { case: row.get("case_name")?, email: row.get("email")? },
-                account_id: row.get("account_id")?,
-                seen_at: row.get("seen_at")?,
+                account_id, seen_at,
             })
         })
         .await

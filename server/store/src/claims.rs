@@ -9,7 +9,7 @@ use domain::{
 use serde::Deserialize;
 
 use super::query::{Conn, query};
-use super::row::{self, touched};
+use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
@@ -296,10 +296,8 @@ pub async fn ended_leases(
 ) -> Result<Vec<EndedLease>> {
     query(ENDED_LEASES, (ended_by, limit, least))
         .fetch_all(conn, |row| {
-            Ok(EndedLease {
-                id: row.get("message_id")?,
-                application_id: row.get("application_id")?,
-                carrier: row.get("carrier")?,
+            from_row!(row => EndedLease {
+                id: row.get("message_id")?, application_id, carrier,
                 submission: row::code(row, "queue", "submission", |code| {
                     Submission::try_from(code).ok()
                 })?,

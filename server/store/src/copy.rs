@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::messages;
 use super::query::{Argument, Conn, Row, query, query_of, run, run_of};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 use domain::ids::Shard;
@@ -407,12 +407,9 @@ pub async fn shard_of_spool(conn: Conn<'_>, spool: &str) -> Result<Shard> {
 
 pub async fn waiting(conn: Conn<'_>) -> Result<Vec<Waiting>> {
     let waiting = |row: &Row<'_>| {
-        Ok(Waiting {
-            spool: row.get("spool")?,
-            offset: row.get("spool_offset")?,
-            rows: row.get("waiting")?,
-            first_message_id: row.get("first_message_id")?,
-            expires_at: row.get("expires_at")?,
+        from_row!(row => Waiting {
+            spool, offset: row.get("spool_offset")?, rows: row.get("waiting")?, first_message_id,
+            expires_at,
         })
     };
     query(WAITING, ()).fetch_all(conn, waiting).await

@@ -5,7 +5,7 @@ use domain::records::DepositRecord;
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -91,16 +91,10 @@ fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
     let assigned: Option<String> = row.get("assigned_to")?;
     let (returned_at, note): (Option<Timestamp>, Option<String>) =
         (row.get("returned_at")?, row.get("return_note")?);
-    Ok(DepositRecord {
-        bank_id: row.get("bank_id")?,
-        reference: row.get("reference")?,
-        amount: row.get("amount")?,
-        received_at: row.get("received_at")?,
+    from_row!(row => DepositRecord {
+        bank_id, reference, amount, received_at,
         assigned_to: assigned.and_then(|text| Reference::parse(&text).ok()),
-        payer: row.get("payer")?,
-        purpose: row.get("purpose")?,
-        paid_on: row.get("paid_on")?,
-        returned: returned_at.zip(note),
+        payer, purpose, paid_on, returned: returned_at.zip(note),
     })
 }
 

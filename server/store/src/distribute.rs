@@ -6,6 +6,7 @@ use sqlx::postgres::PgConnection;
 
 use super::copy;
 use super::query::{Conn, Row, query, query_of, run, run_of};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -283,13 +284,8 @@ pub async fn distribute_commit_groups(conn: Conn<'_>) -> Result<bool> {
 
 /// Returns the location of each shard.
 pub async fn places(conn: Conn<'_>, shards: i64) -> Result<Vec<ShardPlace>> {
-    let read = |row: &Row<'_>| {
-        Ok(ShardPlace {
-            shard: row.get("shard")?,
-            citus_shard: row.get("citus_shard")?,
-            worker: address(row)?,
-        })
-    };
+    let read =
+        |row: &Row<'_>| from_row!(row => ShardPlace { shard, citus_shard, worker: address(row)? });
     query_of(SHARDS.to_owned(), shards).fetch_all(conn, read).await
 }
 

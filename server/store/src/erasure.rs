@@ -3,7 +3,7 @@
 use domain::{ApplicationId, EventStream, Kind, Reference, Timestamp, Transid};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -243,13 +243,7 @@ impl NumberOf<'_> {
         let EventStream { application_id, test } = self.stream;
         query(CODES, (application_id, test, self.for_carrier))
             .fetch_all(conn, |row| {
-                Ok(CodeOfNumber {
-                    id: row.get("id")?,
-                    created_at: row.get("created_at")?,
-                    expires_at: row.get("expires_at")?,
-                    attempts: row.get("attempts")?,
-                    verified_at: row.get("verified_at")?,
-                })
+                from_row!(row => CodeOfNumber { id, created_at, expires_at, attempts, verified_at })
             })
             .await
     }
@@ -262,15 +256,10 @@ impl NumberOf<'_> {
             ANSWERS,
             (application_id, test, self.digits, kind, self.for_carrier, pattern.as_str()),
         )
-        .fetch_all(conn, |row| {
-            Ok(AttemptOfNumber {
-                at: row.get("at")?,
-                event_id: row.get("event_id")?,
-                status: row.get("status")?,
-                error: row.get("error")?,
-                answer: row.get("answer")?,
-            })
-        })
+        .fetch_all(
+            conn,
+            |row| from_row!(row => AttemptOfNumber { at, event_id, status, error, answer }),
+        )
         .await
     }
 

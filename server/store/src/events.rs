@@ -10,7 +10,7 @@ use domain::{ApplicationId, BatchId, EventStream, EventType, Timestamp};
 use serde::Deserialize;
 
 use super::query::{At, Conn, Row, query};
-use super::row::{self, touched};
+use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -305,13 +305,7 @@ pub struct StoredEvent {
 
 /// Returns the state of a stream. `None` if it has never had an event or a reader.
 pub async fn stream(conn: Conn<'_>, stream: EventStream) -> Result<Option<StreamState>> {
-    let read = |row: &Row<'_>| {
-        Ok(StreamState {
-            last_id: row.get("last_id")?,
-            dropped_id: row.get("dropped_id")?,
-            since: row.get("since")?,
-        })
-    };
+    let read = |row: &Row<'_>| from_row!(row => StreamState { last_id, dropped_id, since });
     query(STREAM, columns(&stream)).fetch_optional(conn, read).await
 }
 
@@ -332,11 +326,10 @@ pub async fn page(
 ) -> Result<Vec<StoredEvent>> {
     let (application_id, test) = columns(&stream);
     let read = |row: &Row<'_>| {
-        Ok(StoredEvent {
-            id: row.get("id")?,
+        from_row!(row => StoredEvent {
+            id,
             kind: row::code(row, "events", "type", EventType::from_code)?,
-            subject: row.get("subject")?,
-            data: row.get("data")?,
+            subject, data,
         })
     };
     query(PAGE, (application_id, test, after, below, limit)).fetch_all(conn, read).await

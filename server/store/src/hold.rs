@@ -9,6 +9,7 @@ use domain::ids::compose_id;
 use domain::{ApplicationId, BatchId, Kind, Number, Submission, Timestamp, Transid};
 
 use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use super::{data_folders, row};
 use crate::error::{Fault, Result};
@@ -193,10 +194,8 @@ pub async fn list(
 ) -> Result<Vec<HeldMessage>> {
     let values = (since, compose_id(since.unix_ms(), 0), after.0, limit);
     let read = |row: &Row<'_>| {
-        Ok(HeldMessage {
-            id: row.get("message_id")?,
-            application_id: row.get("application_id")?,
-            carrier: row.get("carrier")?,
+        from_row!(row => HeldMessage {
+            id: row.get("message_id")?, application_id, carrier,
             submission: row::code(row, "queue", "submission", |code| {
                 Submission::try_from(code).ok()
             })?,
@@ -204,9 +203,9 @@ pub async fn list(
                 row.get("number")?,
                 row::word(row, "messages", "kind", Kind::parse)?,
             ),
-            sender: row.get("sender")?,
+            sender,
             segments: row.get::<i64>("segments")?.try_into().unwrap_or(1),
-            due_at: row.get("due_at")?,
+            due_at,
         })
     };
     query(LIST, values).fetch_all(conn, read).await

@@ -8,7 +8,7 @@ use domain::{ApplicationId, InboundId, Timestamp, ids};
 use serde::Deserialize;
 
 use super::query::{Conn, Row, query};
-use super::row::{self, touched};
+use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -277,14 +277,9 @@ impl Listed<'_> {
 fn record(row: &Row<'_>) -> Result<InboundRecord> {
     let id: i64 = row.get("id")?;
     let optout: Option<String> = row.get("optout")?;
-    Ok(InboundRecord {
-        inboundid: InboundId(id),
-        test: row.get("test")?,
-        number: row.get("number")?,
-        recipient: row.get("recipient")?,
-        message: row.get("body")?,
-        segments: row.get("segments")?,
-        keyword: row.get("keyword")?,
+    from_row!(row => InboundRecord {
+        inboundid: InboundId(id), test, number, recipient, message: row.get("body")?, segments,
+        keyword,
         optout: optout.and_then(|command| Command::parse(&command)),
         received_at: Timestamp::from_unix_ms(ids::id_unix_ms(id)),
     })
@@ -292,13 +287,8 @@ fn record(row: &Row<'_>) -> Result<InboundRecord> {
 
 fn unassigned(row: &Row<'_>) -> Result<UnassignedRecord> {
     let id: i64 = row.get("id")?;
-    Ok(UnassignedRecord {
-        inboundid: InboundId(id),
-        carrier: row.get("carrier")?,
-        number: row.get("number")?,
-        recipient: row.get("recipient")?,
-        message: row.get("body")?,
-        segments: row.get("segments")?,
+    from_row!(row => UnassignedRecord {
+        inboundid: InboundId(id), carrier, number, recipient, message: row.get("body")?, segments,
         received_at: Timestamp::from_unix_ms(ids::id_unix_ms(id)),
     })
 }
@@ -359,15 +349,8 @@ pub async fn drop_parts(conn: Conn<'_>, ids: &[i64]) -> Result<()> {
 
 /// Returns messages that may be complete, or whose first part came before `before`.
 pub async fn due(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<Vec<PartsKey>> {
-    let read = |row: &Row<'_>| {
-        Ok(PartsKey {
-            carrier: row.get("carrier")?,
-            number: row.get("number")?,
-            recipient: row.get("recipient")?,
-            reference: row.get("reference")?,
-            total: row.get("total")?,
-        })
-    };
+    let read =
+        |row: &Row<'_>| from_row!(row => PartsKey { carrier, number, recipient, reference, total });
     query(DUE, (before, limit)).fetch_all(conn, read).await
 }
 

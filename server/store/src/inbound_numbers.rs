@@ -5,7 +5,7 @@ use domain::{ApplicationId, Keyword, Timestamp};
 use serde::Deserialize;
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -69,11 +69,10 @@ pub struct Owner {
 
 fn stored(row: &Row<'_>) -> Result<InboundNumberRecord> {
     let keyword: String = row.get("keyword")?;
-    Ok(InboundNumberRecord {
-        number: row.get("number")?,
+    from_row!(row => InboundNumberRecord {
+        number,
         keyword: (!keyword.is_empty()).then(|| Keyword::from_stored(keyword)),
-        created_at: row.get("created_at")?,
-        reference: row::reference(row)?,
+        created_at, reference: row::reference(row)?,
     })
 }
 

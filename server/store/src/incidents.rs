@@ -4,6 +4,7 @@ use domain::Timestamp;
 use domain::incident::IncidentRecord;
 
 use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -16,12 +17,7 @@ statements! {
 }
 
 fn incident(row: &Row<'_>) -> Result<IncidentRecord> {
-    Ok(IncidentRecord {
-        id: row.get("id")?,
-        text: row.get("text")?,
-        carrier: row.get("carrier")?,
-        began_at: row.get("began_at")?,
-    })
+    from_row!(row => IncidentRecord { id, text, carrier, began_at })
 }
 
 /// Stores a note that begins now, and returns its ID.

@@ -4,7 +4,7 @@ use domain::records::{MarginFigures, MarginLine, MarginRow};
 use domain::{Kind, Money, Reference, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -83,18 +83,10 @@ pub async fn messages(
     limit: i64,
 ) -> Result<Vec<CountedMessage>> {
     let read = |row: &Row<'_>| {
-        Ok(CountedMessage {
-            id: row.get("id")?,
-            number: row.get("number")?,
+        from_row!(row => CountedMessage {
+            id, number,
             kind: row::word(row, "messages", "kind", Kind::parse)?,
-            sender: row.get("sender")?,
-            carrier: row.get("carrier")?,
-            pages: row.get("pages")?,
-            segments: row.get("segments")?,
-            unit_price: row.get("unit_price")?,
-            cost: row.get("cost")?,
-            released: row.get("released")?,
-            created_at: row.get("created_at")?,
+            sender, carrier, pages, segments, unit_price, cost, released, created_at,
             reference: row::reference(row)?,
         })
     };
@@ -170,11 +162,8 @@ pub async fn by_application(
 /// Returns the sums by day, price rule and application, at most `limit`.
 pub async fn lines(conn: Conn<'_>, (from, to): (i64, i64), limit: i64) -> Result<Vec<MarginLine>> {
     let read = |row: &Row<'_>| {
-        Ok(MarginLine {
-            day: row.get("day")?,
-            rule: row.get("rule")?,
-            reference: row::reference(row)?,
-            figures: figures(row)?,
+        from_row!(row => MarginLine {
+            day, rule, reference: row::reference(row)?, figures: figures(row)?,
         })
     };
     query(LINES, (from, to, limit)).fetch_all(conn, read).await
@@ -185,12 +174,5 @@ fn named(row: &Row<'_>) -> Result<MarginRow> {
 }
 
 fn figures(row: &Row<'_>) -> Result<MarginFigures> {
-    Ok(MarginFigures {
-        messages: row.get("messages")?,
-        pages: row.get("pages")?,
-        segments: row.get("segments")?,
-        unpriced: row.get("unpriced")?,
-        charged: row.get("charged")?,
-        cost: row.get("cost")?,
-    })
+    from_row!(row => MarginFigures { messages, pages, segments, unpriced, charged, cost })
 }

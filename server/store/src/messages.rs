@@ -9,7 +9,7 @@ use domain::{
 
 use super::query::{Conn, Row, query};
 use super::recent::{self, MessageLocation};
-use super::row::{self, touched};
+use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
@@ -554,14 +554,10 @@ pub async fn overdue(
     query(sql, (from, below, limit))
         .bind(more)
         .fetch_all(conn, |row| {
-            Ok(Overdue {
-                id: row.get("id")?,
-                status: row::status(row, "messages")?,
+            from_row!(row => Overdue {
+                id, status: row::status(row, "messages")?,
                 taken: row.get::<Option<i64>>("submitted_at")?.is_some(),
-                leased: row.get::<i64>("leased")? > 0,
-                send_at: row.get("send_at")?,
-                expires_at: row.get("expires_at")?,
-                failed: row.get("failed")?,
+                leased: row.get::<i64>("leased")? > 0, send_at, expires_at, failed,
             })
         })
         .await

@@ -5,7 +5,7 @@ use domain::decision::Work;
 use domain::{ApplicationId, BatchId, Money, Reference, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -125,12 +125,7 @@ pub struct Owner {
 }
 
 fn owner(row: &Row<'_>) -> Result<Owner> {
-    Ok(Owner {
-        account_id: row.get("account_id")?,
-        email: row.get("email")?,
-        reference: row::reference(row)?,
-        name: row.get("name")?,
-    })
+    from_row!(row => Owner { account_id, email, reference: row::reference(row)?, name })
 }
 
 /// An application whose balance is below its threshold.
@@ -164,11 +159,8 @@ pub async fn set(
 /// mailed about it yet.
 pub async fn low(conn: Conn<'_>) -> Result<Vec<Low>> {
     let read = |row: &Row<'_>| {
-        Ok(Low {
-            id: row.get("id")?,
-            owner: owner(row)?,
-            balance: row.get("balance")?,
-            threshold: row.get("low_balance")?,
+        from_row!(row => Low {
+            id, owner: owner(row)?, balance, threshold: row.get("low_balance")?,
         })
     };
     query(LOW, ()).fetch_all(conn, read).await
@@ -192,14 +184,7 @@ pub async fn note_risen(conn: Conn<'_>, id: ApplicationId) -> Result<()> {
 /// Returns the finished batches with at least this ID whose owners want a mail and haven't got it
 /// yet.
 pub async fn done(conn: Conn<'_>, least_id: i64) -> Result<Vec<Done>> {
-    let read = |row: &Row<'_>| {
-        Ok(Done {
-            id: row.get("id")?,
-            owner: owner(row)?,
-            rows: row.get("rows")?,
-            delivered: row.get("delivered")?,
-        })
-    };
+    let read = |row: &Row<'_>| from_row!(row => Done { id, owner: owner(row)?, rows, delivered });
     query(DONE, least_id).fetch_all(conn, read).await
 }
 
@@ -248,13 +233,8 @@ pub async fn waiting(
         Work::Resets => RESETS,
         Work::BankLines => BANK_LINES,
     };
-    let read = |row: &Row<'_>| {
-        Ok(Waiting {
-            count: row.get("waiting")?,
-            fresh: row.get("fresh")?,
-            oldest: row.get("oldest")?,
-        })
-    };
+    let read =
+        |row: &Row<'_>| from_row!(row => Waiting { count: row.get("waiting")?, fresh, oldest });
     query(statement, (before, after)).fetch_one(conn, read).await
 }
 

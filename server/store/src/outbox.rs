@@ -5,7 +5,7 @@ use domain::records::MailRecord;
 use domain::{MailKind, MailState, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -118,17 +118,11 @@ fn kind(row: &Row<'_>) -> Result<MailKind> {
 }
 
 fn record(row: &Row<'_>) -> Result<MailRecord> {
-    Ok(MailRecord {
-        id: row.get("id")?,
-        kind: kind(row)?,
+    from_row!(row => MailRecord {
+        id, kind: kind(row)?,
         state: row::word(row, "outbox", "state", MailState::parse)?,
-        recipient: row.get("recipient")?,
-        subject: row.get("subject")?,
-        text: row.get("body")?,
-        created_at: row.get("created_at")?,
-        attempts: row.get("attempts")?,
-        next_attempt_at: row.get("due_at")?,
-        last_error: row.get("last_error")?,
+        recipient, subject, text: row.get("body")?, created_at, attempts,
+        next_attempt_at: row.get("due_at")?, last_error,
     })
 }
 
@@ -158,16 +152,8 @@ pub async fn claim(
     limit: i64,
 ) -> Result<Vec<ClaimedRow>> {
     let read = |row: &Row<'_>| {
-        Ok(ClaimedRow {
-            id: row.get("id")?,
-            account_id: row.get("account_id")?,
-            kind: kind(row)?,
-            recipient: row.get("recipient")?,
-            subject: row.get("subject")?,
-            body: row.get("body")?,
-            path: row.get("path")?,
-            created_at: row.get("created_at")?,
-            attempts: row.get("attempts")?,
+        from_row!(row => ClaimedRow {
+            id, account_id, kind: kind(row)?, recipient, subject, body, path, created_at, attempts,
         })
     };
     let claiming = query(CLAIM, (now, lease_end, limit));

@@ -5,7 +5,7 @@ use domain::support::ReceiptKind;
 use domain::{Timestamp, Transid};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use super::unmatched_receipts::WaitingReceipt;
 use crate::error::Result;
@@ -222,17 +222,10 @@ pub async fn set_messages<'a>(
 }
 
 fn read(row: &Row<'_>) -> Result<RawReceiptRow> {
-    Ok(RawReceiptRow {
-        id: row.get("id")?,
-        carrier: row.get("carrier")?,
+    from_row!(row => RawReceiptRow {
+        id, carrier,
         kind: row::word(row, "raw_receipts", "kind", ReceiptKind::parse)?,
-        written_id: row.get("written_id")?,
-        parameter_id: row.get("parameter_id")?,
-        number: row.get("number")?,
-        state: row.get("state")?,
-        error: row.get("error")?,
-        raw: row.get("raw")?,
-        message_id: row.get("message_id")?,
+        written_id, parameter_id, number, state, error, raw, message_id,
     })
 }
 

@@ -4,6 +4,7 @@
 use domain::{ApplicationId, Transid};
 
 use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -83,11 +84,7 @@ pub struct MessageLocation {
 
 /// Reads a [`MessageLocation`] from the columns `application_id`, `test` and `id`.
 pub(crate) fn location(row: &Row<'_>) -> Result<MessageLocation> {
-    Ok(MessageLocation {
-        application_id: row.get("application_id")?,
-        test: row.get("test")?,
-        transid: row.get("id")?,
-    })
+    from_row!(row => MessageLocation { application_id, test, transid: row.get("id")? })
 }
 
 /// Returns the last of the `count` applications that follow `after`, or `None` if none follows.

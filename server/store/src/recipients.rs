@@ -6,7 +6,7 @@ use domain::{ApplicationId, Kind, Money, Number, Timestamp, ids};
 
 use super::opt_outs::OptedOut;
 use super::query::{Conn, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::WriteTx;
 use crate::error::Result;
@@ -203,12 +203,6 @@ pub async fn to_country(
     let first = |ms: i64| ids::compose_id(now.plus_ms(-ms).unix_ms(), 0);
     let (recent, hour) = (first(10 * MINUTE_MS), first(60 * MINUTE_MS));
     query(TO_COUNTRY, (application_id, test, code, last, recent, hour))
-        .fetch_one(conn, |row| {
-            Ok(CountryOutcomes {
-                recent: row.get("recent")?,
-                ended: row.get("ended")?,
-                delivered: row.get("delivered")?,
-            })
-        })
+        .fetch_one(conn, |row| from_row!(row => CountryOutcomes { recent, ended, delivered }))
         .await
 }

@@ -4,6 +4,7 @@ use domain::Timestamp;
 
 use super::passkeys;
 use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -61,13 +62,7 @@ pub async fn set(
 }
 
 pub async fn of(conn: Conn<'_>, account_id: i64) -> Result<Option<Stored>> {
-    let read = |row: &Row<'_>| {
-        Ok(Stored {
-            secret: row.get("secret")?,
-            created_at: row.get("created_at")?,
-            codes: row.get("codes")?,
-        })
-    };
+    let read = |row: &Row<'_>| from_row!(row => Stored { secret, created_at, codes });
     query(OF, account_id).fetch_optional(conn, read).await
 }
 

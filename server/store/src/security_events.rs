@@ -5,7 +5,7 @@ use domain::records::SecurityEventRecord;
 use domain::security_event::SecurityEventKind;
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -66,12 +66,10 @@ pub async fn of_account(
     limit: i64,
 ) -> Result<Vec<SecurityEventRecord>> {
     let read = |row: &Row<'_>| {
-        Ok(SecurityEventRecord {
-            at: row.get("at")?,
+        from_row!(row => SecurityEventRecord {
+            at,
             kind: row::word(row, "security_events", "kind", SecurityEventKind::parse)?,
-            address: row.get("address")?,
-            user_agent: row.get("user_agent")?,
-            detail: row.get("detail")?,
+            address, user_agent, detail,
         })
     };
     query(OF_ACCOUNT, (account_id, limit)).fetch_all(conn, read).await

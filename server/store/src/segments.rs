@@ -5,7 +5,7 @@ use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Conn, Row, query};
-use super::row::{self, json};
+use super::row::{self, from_row, json};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -344,14 +344,10 @@ async fn write(
 /// Returns the segments of a message in order, as staff see them.
 pub async fn of_message(conn: Conn<'_>, message: Transid) -> Result<Vec<SegmentRecord>> {
     let read = |row: &Row<'_>| {
-        Ok(SegmentRecord {
-            segment: row.get("segment")?,
-            carrier: row.get("carrier")?,
+        from_row!(row => SegmentRecord {
+            segment, carrier,
             carrier_id: row.get("carrier_message_id")?,
-            status: row::status(row, "segments")?,
-            error: row.get("error")?,
-            submits: row.get("submits")?,
-            submitted_at: row.get("submitted_at")?,
+            status: row::status(row, "segments")?, error, submits, submitted_at,
         })
     };
     query(OF_MESSAGE, message).fetch_all(conn, read).await

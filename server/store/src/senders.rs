@@ -4,7 +4,7 @@ use domain::records::{SenderRequestRecord, SimilarName};
 use domain::{ApplicationId, Category, SenderName, SenderStatus, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -69,14 +69,10 @@ statements! {
 }
 
 fn request(row: &Row<'_>) -> Result<SenderRequestRecord> {
-    Ok(SenderRequestRecord {
-        id: row.get("id")?,
-        reference: row::reference(row)?,
-        name: row.get("name")?,
+    from_row!(row => SenderRequestRecord {
+        id, reference: row::reference(row)?, name,
         status: row::word(row, "sender_requests", "status", SenderStatus::parse)?,
-        reason: row.get("reason")?,
-        requested_at: row.get("requested_at")?,
-        decided_at: row.get("decided_at")?,
+        reason, requested_at, decided_at,
     })
 }
 
@@ -144,11 +140,10 @@ pub struct Case {
 /// Returns the pending requests with IDs above `after`, oldest first.
 pub async fn cases(conn: Conn<'_>, after: i64, limit: i64) -> Result<Vec<Case>> {
     let read = |row: &Row<'_>| {
-        Ok(Case {
+        from_row!(row => Case {
             request: request(row)?,
             category: row::word(row, "applications", "category", Category::parse)?,
-            account_id: row.get("account_id")?,
-            email: row.get("email")?,
+            account_id, email,
         })
     };
     query(CASES, (after, limit)).fetch_all(conn, read).await

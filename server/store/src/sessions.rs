@@ -5,6 +5,7 @@ use domain::records::{AccountRecord, DeviceRecord};
 
 use super::accounts;
 use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -113,14 +114,8 @@ pub async fn save(conn: Conn<'_>, token_hash: &str, data: &str, now: Timestamp) 
 }
 
 pub async fn load(conn: Conn<'_>, token_hash: &str, valid: Valid) -> Result<Option<Stored>> {
-    let read = |row: &Row<'_>| {
-        Ok(Stored {
-            account_id: row.get("account_id")?,
-            data: row.get("data")?,
-            created_at: row.get("created_at")?,
-            last_seen_at: row.get("last_seen_at")?,
-        })
-    };
+    let read =
+        |row: &Row<'_>| from_row!(row => Stored { account_id, data, created_at, last_seen_at });
     let loading = query(LOAD, (token_hash, valid.seen_after, valid.made_after));
     loading.fetch_optional(conn, read).await
 }
@@ -224,13 +219,9 @@ pub async fn devices(
 ) -> Result<Vec<DeviceRecord>> {
     query(DEVICES, (account_id, valid.seen_after, valid.made_after))
         .fetch_all(conn, |row| {
-            Ok(DeviceRecord {
-                id: row.get("id")?,
-                user_agent: row.get("user_agent")?,
-                address: row.get("address")?,
-                name: None,
-                signed_in_at: row.get("created_at")?,
-                last_seen_at: row.get("last_seen_at")?,
+            from_row!(row => DeviceRecord {
+                id, user_agent, address, name: None, signed_in_at: row.get("created_at")?,
+                last_seen_at,
                 current: row.get::<String>("token_hash")? == current_hash,
             })
         })

@@ -4,7 +4,7 @@ use domain::records::{BankStatement, BankStatementLine, LineOutcome, OpenBankLin
 use domain::{Money, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -234,12 +234,7 @@ pub struct Waiting {
 }
 
 fn statement(row: &Row<'_>) -> Result<BankStatement> {
-    Ok(BankStatement {
-        id: row.get("id")?,
-        created_at: row.get("created_at")?,
-        confirmed_at: row.get("confirmed_at")?,
-        done_at: row.get("done_at")?,
-    })
+    from_row!(row => BankStatement { id, created_at, confirmed_at, done_at })
 }
 
 fn outcome(row: &Row<'_>) -> Result<LineOutcome> {
@@ -247,16 +242,8 @@ fn outcome(row: &Row<'_>) -> Result<LineOutcome> {
 }
 
 fn line(row: &Row<'_>) -> Result<BankStatementLine> {
-    Ok(BankStatementLine {
-        line: row.get("line")?,
-        bank_id: row.get("bank_id")?,
-        reference: row.get("reference")?,
-        amount: row.get("amount")?,
-        payer: row.get("payer")?,
-        purpose: row.get("purpose")?,
-        paid_on: row.get("paid_on")?,
-        currency: row.get("currency")?,
-        outcome: outcome(row)?,
+    from_row!(row => BankStatementLine {
+        line, bank_id, reference, amount, payer, purpose, paid_on, currency, outcome: outcome(row)?,
     })
 }
 
@@ -325,30 +312,13 @@ pub async fn newest(conn: Conn<'_>, limit: i64) -> Result<Vec<BankStatement>> {
 }
 
 pub async fn under_way(conn: Conn<'_>) -> Result<Option<UnderWay>> {
-    let read = |row: &Row<'_>| {
-        Ok(UnderWay {
-            id: row.get("id")?,
-            confirmed_by: row.get("confirmed_by")?,
-            asked_by: row.get("asked_by")?,
-            last_line: row.get("last_line")?,
-        })
-    };
+    let read = |row: &Row<'_>| from_row!(row => UnderWay { id, confirmed_by, asked_by, last_line });
     query(UNDER_WAY, ()).fetch_optional(conn, read).await
 }
 
 /// Returns the next lines of a statement to credit.
 pub async fn next_lines(conn: Conn<'_>, statement: &UnderWay, limit: i64) -> Result<Vec<Waiting>> {
-    let read = |row: &Row<'_>| {
-        Ok(Waiting {
-            line: row.get("line")?,
-            bank_id: row.get("bank_id")?,
-            reference: row.get("reference")?,
-            amount: row.get("amount")?,
-            payer: row.get("payer")?,
-            purpose: row.get("purpose")?,
-            paid_on: row.get("paid_on")?,
-        })
-    };
+    let read = |row: &Row<'_>| from_row!(row => Waiting { line, bank_id, reference, amount, payer, purpose, paid_on });
     query(NEXT_LINES, (statement.id, statement.last_line, limit)).fetch_all(conn, read).await
 }
 

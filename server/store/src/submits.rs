@@ -4,7 +4,7 @@ use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 
 use super::messages::open_messages;
 use super::query::{Conn, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
@@ -146,15 +146,13 @@ pub async fn outstanding(
     let values = (after, carrier, limit, submitted_before, below);
     query(OUTSTANDING, values)
         .fetch_all(conn, |row| {
-            Ok(Outstanding {
-                id: row.get("id")?,
-                application_id: row.get("application_id")?,
-                test: row.get("test")?,
+            from_row!(row => Outstanding {
+                id, application_id, test,
                 number: Number::from_stored(
                     row.get("number")?,
                     row::word(row, "messages", "kind", Kind::parse)?,
                 ),
-                submitted_at: row.get("submitted_at")?,
+                submitted_at,
             })
         })
         .await

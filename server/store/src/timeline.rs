@@ -4,7 +4,7 @@ use domain::records::TimelineEntry;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use super::query::{Conn, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -80,10 +80,9 @@ pub async fn list(
 ) -> Result<Vec<TimelineEntry>> {
     query(LIST, (id.0, application_id))
         .fetch_all(conn, |row| {
-            Ok(TimelineEntry {
+            from_row!(row => TimelineEntry {
                 status: row::status(row, "message_timeline")?,
-                at: row.get("at")?,
-                detail: row.get("detail")?,
+                at, detail,
             })
         })
         .await

@@ -6,7 +6,7 @@ use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
 
 use super::query::{Conn, Row, query};
-use super::row;
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -290,19 +290,12 @@ pub async fn still_waiting(
 
 fn read(row: &Row<'_>) -> Result<WaitingReceipt> {
     let reference: Option<i64> = row.get("user_reference")?;
-    Ok(WaitingReceipt {
-        receipt: row.get("receipt")?,
-        carrier_message_id: row.get("carrier_message_id")?,
+    from_row!(row => WaitingReceipt {
+        receipt, carrier_message_id,
         status: row::status(row, "unmatched_receipts")?,
-        error: row.get("error")?,
-        received_at: row.get("received_at")?,
-        text_id: row.get("text_id")?,
-        parameter_id: row.get("parameter_id")?,
-        state: row.get("state")?,
-        number: row.get("number")?,
-        sender: row.get("sender")?,
+        error, received_at, text_id, parameter_id, state, number, sender,
         user_reference: reference.and_then(|reference| u16::try_from(reference).ok()),
-        submitted_at: row.get("submitted_at")?,
+        submitted_at,
     })
 }
 

@@ -6,7 +6,7 @@ use domain::{ApplicationId, EventStream, Kind, Money, Timestamp, VerifyId};
 use serde::Deserialize;
 
 use super::query::{Conn, Row, query};
-use super::row::{self, touched};
+use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use super::transaction::WriteTx;
 use crate::error::{Fault, Result};
@@ -253,16 +253,10 @@ pub async fn list(
 ) -> Result<Vec<VerificationRecord>> {
     query(LIST, (stream.application_id, stream.test, after.0, limit))
         .fetch_all(conn, |row| {
-            Ok(VerificationRecord {
-                id: VerifyId(row.get("id")?),
-                number: row.get("number")?,
+            from_row!(row => VerificationRecord {
+                id: VerifyId(row.get("id")?), number,
                 locale: row::word(row, "verifications", "locale", Locale::parse)?,
-                name: row.get("name")?,
-                created_at: row.get("created_at")?,
-                expires_at: row.get("expires_at")?,
-                attempts: row.get("attempts")?,
-                verified_at: row.get("verified_at")?,
-                resends: row.get("resends")?,
+                name, created_at, expires_at, attempts, verified_at, resends,
             })
         })
         .await
@@ -377,14 +371,8 @@ pub async fn figures(
     let least = domain::ids::id_of_day(from_day);
     query(FIGURES, (stream.application_id, stream.test, least))
         .fetch_all(conn, |row| {
-            Ok(VerifyFigures {
-                country: row.get("country")?,
-                day: row.get("day")?,
-                starts: row.get("starts")?,
-                messages: row.get("messages")?,
-                delivered: row.get("delivered")?,
-                verified: row.get("verified")?,
-                cost: row.get("cost")?,
+            from_row!(row => VerifyFigures {
+                country, day, starts, messages, delivered, verified, cost,
             })
         })
         .await

@@ -4,7 +4,7 @@ use domain::webhook::AttemptCounts;
 use domain::{ApplicationId, EventStream, EventType, Reference, Timestamp};
 
 use super::query::{Conn, Row, query};
-use super::row::{self, touched};
+use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -250,23 +250,15 @@ fn webhook(row: &Row<'_>) -> Result<WebhookRow> {
     let old: (Option<String>, Option<Timestamp>) = (row.get("old_secret")?, row.get("old_until")?);
     let types: Option<String> = row.get("types")?;
     let parse = |text: &str| text.split(',').map(EventType::parse).collect::<Option<Vec<_>>>();
-    Ok(WebhookRow {
-        id: row.get("id")?,
+    from_row!(row => WebhookRow {
+        id,
         stream: EventStream { application_id: row.get("application_id")?, test: row.get("test")? },
-        reference: row::reference(row)?,
-        url: row.get("url")?,
-        secret: row.get("secret")?,
-        old_secret: old.0.zip(old.1),
+        reference: row::reference(row)?, url, secret, old_secret: old.0.zip(old.1),
         types: match types {
             Some(_) => Some(row::word(row, "webhooks", "types", parse)?),
             None => None,
         },
-        created_at: row.get("created_at")?,
-        disabled_at: row.get("disabled_at")?,
-        disabled_reason: row.get("disabled_reason")?,
-        position: row.get("position")?,
-        failures: row.get("failures")?,
-        failing_since: row.get("failing_since")?,
+        created_at, disabled_at, disabled_reason, position, failures, failing_since,
     })
 }
 
@@ -458,13 +450,7 @@ pub struct Replay {
 
 /// Returns the replay of an endpoint, if there is one.
 pub async fn replay(conn: Conn<'_>, webhook_id: i64) -> Result<Option<Replay>> {
-    let read = |row: &Row<'_>| {
-        Ok(Replay {
-            id: row.get("id")?,
-            position: row.get("position")?,
-            last_id: row.get("last_id")?,
-        })
-    };
+    let read = |row: &Row<'_>| from_row!(row => Replay { id, position, last_id });
     query(REPLAY, webhook_id).fetch_optional(conn, read).await
 }
 
@@ -563,17 +549,10 @@ pub async fn attempts(
 }
 
 fn attempt(row: &Row<'_>) -> Result<AttemptRow> {
-    Ok(AttemptRow {
-        id: row.get("id")?,
-        at: row.get("at")?,
-        event_id: row.get("event_id")?,
+    from_row!(row => AttemptRow {
+        id, at, event_id,
         kind: row::code(row, "webhook_attempts", "type", EventType::from_code)?,
-        delivered: row.get("delivered")?,
-        status: row.get("status")?,
-        latency_ms: row.get("latency_ms")?,
-        error: row.get("error")?,
-        answer: row.get("answer")?,
-        next_at: row.get("next_at")?,
+        delivered, status, latency_ms, error, answer, next_at,
     })
 }
 
