@@ -254,8 +254,7 @@ impl Applications<'_> {
     /// # Errors
     /// `NoSuchApplication`.
     pub async fn alarms(&self, account_id: i64, reference: Reference) -> Result<Vec<AlarmRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         alarms::unread(&mut conn, row.id, SHOWN_MAX).await
     }
@@ -290,8 +289,7 @@ impl Applications<'_> {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<(String, i64)>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         alarms::counts(&mut conn, row.id, self.now().day() - SHOWN_DAYS + 1).await
     }

@@ -54,8 +54,7 @@ pub struct NewApplication {
 impl Applications<'_> {
     /// Returns an account's applications, oldest first.
     pub async fn of_account(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let rows = applications::by_account(&mut conn, account_id).await?;
         Ok(rows.into_iter().map(|row| self.shown(row)).collect())
     }
@@ -210,8 +209,7 @@ impl Applications<'_> {
     /// # Errors
     /// `NoSuchApplication`.
     pub async fn can_delete(&self, account_id: i64, reference: Reference) -> Result<bool> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         is_unused(&mut conn, &row).await
     }

@@ -46,8 +46,7 @@ impl Applications<'_> {
             None => i64::MAX,
         };
         let limit = filter.limit.clamp(1, LINES_MAX);
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         let mut ids = 0..before;
         if let Some(from) = filter.from {
@@ -71,8 +70,7 @@ impl Applications<'_> {
         reference: Reference,
         month: Month,
     ) -> Result<StatementMonth> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let id = owned(&mut conn, account_id, reference).await?.id;
         let start = transfers::place_of(&mut conn, id, month.start()).await?;
         let end = transfers::place_of(&mut conn, id, month.next().start()).await?;

@@ -80,8 +80,7 @@ impl Messages<'_> {
     /// # Errors
     /// `NoSuchBatch`.
     pub async fn stoppable(&self, access: &KeyAccess, id: BatchId) -> Result<(i64, Money)> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let batch = batches::to_stop(&mut conn, access.stream(), id).await?;
         let batch = batch.ok_or(Refusal::NoSuchBatch)?;
         if hold::holds_batch(&mut conn, id).await? {

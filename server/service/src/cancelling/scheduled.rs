@@ -24,8 +24,7 @@ impl Messages<'_> {
         let (stream, now) = (access.stream(), self.now());
         let limits = self.0.applications().send_limits(access.reference).await?;
         let until = now.plus_ms(zones::ms_until_tomorrow(limits.zone.as_deref(), now));
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let whose = (stream.application_id, stream.test);
         let days = (now.day() - DAYS_AHEAD_MAX - 2, now.day());
         let counts = tally::totals(&mut conn, whose.0, whose.1, days).await?;

@@ -56,8 +56,7 @@ impl Messages<'_> {
         access: &KeyAccess,
         filter: &InboundFilter,
     ) -> Result<Paged<InboundRecord>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let test = access.kind == KeyKind::Test;
         let found = self.listed(&mut conn, (access.application_id, test), filter).await?;
         Ok(filter.page(found))
@@ -73,8 +72,7 @@ impl Messages<'_> {
         reference: Reference,
         filter: &InboundFilter,
     ) -> Result<Paged<InboundRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let id = owned(&mut conn, account_id, reference).await?.id;
         let mut found = Vec::new();
         for test in tests(filter.key) {
@@ -92,8 +90,7 @@ impl Messages<'_> {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<InboundNumberRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let id = owned(&mut conn, account_id, reference).await?.id;
         inbound_numbers::of_application(&mut conn, id).await
     }

@@ -88,8 +88,7 @@ impl NumberList {
 impl Service {
     /// Reads all numbers that may not get messages sent with this key.
     pub(crate) async fn opted_out_numbers(&self, access: &KeyAccess) -> Result<OptedOutNumbers> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let (stream, limit) = (access.stream(), READ_MAX.cast_signed() as i64);
         let (mut numbers, mut after) = (NumberList::default(), String::new());
         loop {

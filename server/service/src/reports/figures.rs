@@ -50,8 +50,7 @@ impl Messages<'_> {
         key: Option<KeyKind>,
         ranges: &[QuarterRange],
     ) -> Result<Vec<(Reference, FiguresByPeriod)>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let mut figures = Vec::new();
         for owned in chosen(&mut conn, account_id, reference).await? {
             let mut periods = BTreeMap::new();
@@ -78,8 +77,7 @@ impl Messages<'_> {
         ranges: &[QuarterRange],
         batches: i64,
     ) -> Result<Overview> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let owned = chosen(&mut conn, account_id, Some(reference)).await?.pop();
         let id = owned.ok_or(Refusal::NoSuchApplication)?.id;
         let mut figures = BTreeMap::new();

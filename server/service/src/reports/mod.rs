@@ -83,8 +83,7 @@ impl Messages<'_> {
         access: &KeyAccess,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let test = access.kind == KeyKind::Test;
         self.detail(&mut conn, access.application_id, test, transid).await
     }
@@ -118,8 +117,7 @@ impl Messages<'_> {
         account_id: i64,
         transid: Transid,
     ) -> Result<Option<(Reference, MessageDetail)>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         for owned in chosen(&mut conn, account_id, None).await? {
             for test in tests(None) {
                 if let Some(found) = self.detail(&mut conn, owned.id, test, transid).await? {

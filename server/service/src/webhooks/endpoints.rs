@@ -106,8 +106,7 @@ impl Webhooks<'_> {
 
     /// Returns the endpoints that a key manages, oldest first.
     pub async fn endpoints(&self, access: &KeyAccess) -> Result<Vec<WebhookRecord>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let rows = webhooks::list(&mut conn, access.stream()).await?;
         rows.into_iter().map(record).collect()
     }
@@ -122,8 +121,7 @@ impl Webhooks<'_> {
         id: WebhookId,
         limit: i64,
     ) -> Result<(WebhookRecord, Vec<AttemptRecord>)> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let row = find(&mut conn, access.stream(), id).await?;
         let limit = limit.clamp(1, ATTEMPTS_MAX);
         let newest = AttemptsWanted::Below(i64::MAX);

@@ -89,8 +89,7 @@ impl Webhooks<'_> {
         };
         let from = after.max(filter.from.map_or(0, |from| first_id(from) - 1));
         let below = filter.to.map_or(i64::MAX, first_id);
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let limit = filter.limit.clamp(1, PAGE_MAX);
         let (found, next) = filtered(&mut conn, stream, (from, below), limit, filter).await?;
         let events = described(&mut conn, stream, reference, found).await?;
