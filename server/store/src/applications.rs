@@ -40,8 +40,7 @@ macro_rules! listed {
         JOIN accounts ON accounts.id = a.account_id AND a.deleted_at IS NULL
         LEFT JOIN sender_requests s
           ON s.id = (
-              SELECT MAX(r.id)
-              FROM sender_requests r WHERE r.application_id = a.id
+              SELECT MAX(r.id) FROM sender_requests r WHERE r.application_id = a.id
                 AND r.status NOT IN ('replaced', 'withdrawn'){ AND r.shard = $shard}
           ){ AND s.shard = $shard}",
             $rest,
@@ -89,8 +88,7 @@ statements! {
     /// transaction takes the same ID.
     const TAKE_REFERENCE: Sql = Sql::postgres_in_shard(r"
         INSERT INTO reference_shards (reference, shard, account_id, application_id)
-        SELECT $1, $3, $2, COALESCE(MAX(application_id), 0) + 1
-        FROM reference_shards
+        SELECT $1, $3, $2, COALESCE(MAX(application_id), 0) + 1 FROM reference_shards
         ON CONFLICT (reference) DO NOTHING RETURNING application_id AS id");
     const INSERT: Sql = Sql {
         sqlite: r"
@@ -106,12 +104,10 @@ statements! {
         ..Sql::IN_SHARD
     };
     const HAS_CATEGORY: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM applications WHERE account_id = $1 AND category = $2
+        SELECT id FROM applications WHERE account_id = $1 AND category = $2
           AND deleted_at IS NULL{ AND shard = $shard}");
     const HAS_SENDERLESS: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM applications
+        SELECT id FROM applications
         WHERE account_id = $1 AND sender_state = 'none'
           AND deleted_at IS NULL{ AND shard = $shard}");
     const SET_STATUS: Sql = Sql::in_shard(r"
@@ -177,8 +173,7 @@ statements! {
             FROM applications WHERE id = $1{ AND shard = $shard}){ AND shard = $shard}");
     const INHERIT_PAID: Sql = Sql::in_shard(r"
         UPDATE applications SET paid_at = (
-            SELECT MIN(paid_at)
-            FROM applications WHERE account_id = $2{ AND shard = $shard})
+            SELECT MIN(paid_at) FROM applications WHERE account_id = $2{ AND shard = $shard})
         WHERE id = $1{ AND shard = $shard}");
     const BALANCES: Sql = Sql::in_shard(r"
         SELECT id, test_balance, test_day, balance FROM applications

@@ -24,8 +24,7 @@ statements! {
         SELECT id FROM audit
         WHERE subject = $1 AND actor = $2 AND action = $3 AND at > $4 LIMIT 1");
     const LAST: Sql = Sql::same(r"
-        SELECT actor, at
-        FROM audit
+        SELECT actor, at FROM audit
         WHERE subject = $1 AND (action = $2 OR action = $3 OR action = $4)
         ORDER BY id DESC LIMIT 1");
 }

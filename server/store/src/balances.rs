@@ -14,8 +14,7 @@ statements! {
         sqlite: r"
             SELECT id, balance FROM applications WHERE id = ?1",
         postgres: r"
-            SELECT id, balance
-            FROM applications
+            SELECT id, balance FROM applications
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND shard = $2

@@ -49,8 +49,7 @@ macro_rules! unexpanded {
                    SELECT reference
                    FROM applications WHERE id = application_id{ AND shard = $shard}) AS reference,
                (
-                   SELECT COUNT(*)
-                   FROM applications WHERE id = application_id
+                   SELECT COUNT(*) FROM applications WHERE id = application_id
                      AND effective_status = 'Suspended'{ AND shard = $shard}) AS suspended
         FROM batches WHERE expanded_at IS NULL",
             $rest,
@@ -140,8 +139,7 @@ statements! {
         UPDATE batches SET expanded_at = $3, waits_until = NULL
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL{ AND shard = $shard}");
     const SCHEDULED: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM batches
+        SELECT id FROM batches
         WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL{ AND shard = $shard}
         ORDER BY id");
     const SCHEDULED_ROWS: Sql = Sql::in_shard(r"

@@ -37,8 +37,7 @@ statements! {
         SELECT began_at, name, count FROM carrier_figures
         WHERE period_ms = $1 AND began_at > $2 AND carrier = $3");
     const REFUSALS: Sql = Sql::same(r"
-        SELECT carrier, name, CAST(SUM(count) AS BIGINT) AS count
-        FROM carrier_figures
+        SELECT carrier, name, CAST(SUM(count) AS BIGINT) AS count FROM carrier_figures
         WHERE period_ms = $1 AND began_at > $2 AND substr(name, 1, 8) = 'refused:'
         GROUP BY carrier, name ORDER BY 3 DESC, name");
     const FORGET: Sql = Sql::same(r"

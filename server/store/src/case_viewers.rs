@@ -17,8 +17,7 @@ statements! {
             ON CONFLICT (kind, case_name, account_id) DO UPDATE SET seen_at = excluded.seen_at",
         postgres: r"
             INSERT INTO case_viewers (case_name, kind, account_id, seen_at)
-            SELECT value ->> 0, $2, $3, $4
-            FROM jsonb_array_elements($1::text::jsonb)
+            SELECT value ->> 0, $2, $3, $4 FROM jsonb_array_elements($1::text::jsonb)
             ON CONFLICT (kind, case_name, account_id) DO UPDATE SET seen_at = excluded.seen_at",
         ..Sql::ANYWHERE
     };

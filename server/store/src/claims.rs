@@ -21,16 +21,14 @@ statements! {
         SELECT MIN(due_at) AS due_at
         FROM (
             SELECT * FROM (
-                SELECT due_at
-                FROM queue
+                SELECT due_at FROM queue
                 WHERE carrier = $1 AND deferred = 0 AND bulk = 0
                   AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
                   AND lease_token = 0
                   AND due_at >= $3
                 ORDER BY due_at LIMIT 1)
             UNION ALL SELECT * FROM (
-                SELECT due_at
-                FROM queue
+                SELECT due_at FROM queue
                 WHERE carrier = $1 AND deferred = 0 AND bulk = 1
                   AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
                   AND lease_token = 0
@@ -45,15 +43,13 @@ statements! {
         WITH drained AS (
             SELECT 1 FROM carriers WHERE name IN ($1, '*') AND drained_at IS NOT NULL),
         singles AS MATERIALIZED (
-            SELECT message_id, application_id, submission, due_at, 0 AS bulk, expires_at
-            FROM queue
+            SELECT message_id, application_id, submission, due_at, 0 AS bulk, expires_at FROM queue
             WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
               AND (expires_at > $2 OR expires_at IS NULL AND message_id >= $3)
               AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
             ORDER BY due_at, message_id LIMIT $4),
         of_batches AS (
-            SELECT message_id, application_id, submission, due_at, 1 AS bulk, expires_at
-            FROM queue
+            SELECT message_id, application_id, submission, due_at, 1 AS bulk, expires_at FROM queue
             WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
               AND (expires_at > $2 OR expires_at IS NULL AND message_id >= $3)
               AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
@@ -63,8 +59,7 @@ statements! {
                 q.message_id, q.submission,
                 CASE WHEN a.effective_status = 'Suspended' THEN 1
                     WHEN q.bulk = 1 AND EXISTS (
-                        SELECT 1
-                        FROM batches
+                        SELECT 1 FROM batches
                         WHERE (cancelling = 1 OR paused_at IS NOT NULL)
                           AND q.message_id BETWEEN first_message_id AND last_message_id) THEN 2
                     ELSE 0 END,
@@ -94,11 +89,8 @@ statements! {
             JOIN applications a ON a.id = q.application_id
             WHERE q.message_id = ?1 AND q.lease_token = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        q.message_id, q.submission, q.attempts, a.lost_answer)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                q.message_id, q.submission, q.attempts, a.lost_answer)), '[]')::text AS found
             FROM (
                 SELECT q.message_id, q.submission, q.attempts, q.application_id
                 FROM jsonb_array_elements($1::text::jsonb) AS r

@@ -123,8 +123,7 @@ statements! {
     const COLUMNS: Sql = Sql::sqlite("SELECT name, pk FROM pragma_table_info($1) ORDER BY cid");
     /// All tables except partitions, which are parts of their tables.
     const EVERY_TABLE: Sql = Sql::postgres(r"
-        SELECT c.relname::text AS name
-        FROM pg_class c
+        SELECT c.relname::text AS name FROM pg_class c
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
           AND NOT c.relispartition");
     /// The tables whose IDs come from a sequence, each with its sequence.

@@ -78,8 +78,7 @@ statements! {
 const IS_COORDINATOR: &str =
     "SELECT groupid::bigint AS id FROM pg_dist_local_group WHERE groupid = 0";
 const WORKERS: &str = r"
-    SELECT nodename AS host, nodeport::bigint AS port
-    FROM pg_dist_node
+    SELECT nodename AS host, nodeport::bigint AS port FROM pg_dist_node
     WHERE groupid <> 0 AND noderole = 'primary' AND isactive AND shouldhaveshards";
 /// The tables that are distributed or copied to every server. Citus also lists tables that only
 /// refer to such a table.
@@ -87,8 +86,7 @@ const DISTRIBUTED: &str = r"
     SELECT logicalrelid::text AS name
     FROM pg_dist_partition WHERE partmethod = 'h' OR repmodel = 't'";
 const CALLS_GROUPS: &str = r"
-    SELECT objid::bigint AS id
-    FROM pg_dist_object
+    SELECT objid::bigint AS id FROM pg_dist_object
     WHERE classid = 'pg_proc'::regclass AND objid = 'run_commit_group'::regproc
       AND distribution_argument_index IS NOT NULL";
 const COPY_GROUP: &str = include_str!("distribute_commit_group.sql");

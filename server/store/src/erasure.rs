@@ -20,11 +20,9 @@ macro_rules! attempts_about {
             r"webhook_id IN (
             SELECT id FROM webhooks WHERE application_id = $1 AND test = $2{ AND shard = $shard})
               AND event_id IN (
-                SELECT id
-                FROM events
+                SELECT id FROM events
                 WHERE application_id = $1 AND test = $2 AND (data LIKE $6 OR subject IN (
-                    SELECT id
-                    FROM messages
+                    SELECT id FROM messages
                     WHERE application_id = $1 AND test = $2 AND number = $3
                       AND kind = $4{ AND shard = $shard}
                     UNION ALL SELECT id
@@ -43,18 +41,15 @@ statements! {
         SELECT id, reference FROM applications
         WHERE account_id = $1{ AND shard = $shard} ORDER BY id");
     const OPEN_MESSAGES: Sql = Sql::in_shard(r"
-        SELECT COUNT(*) AS n
-        FROM messages
+        SELECT COUNT(*) AS n FROM messages
         WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4
           AND status < {delivered}{ AND shard = $shard}");
     const OPEN_CODES: Sql = Sql::in_shard(r"
-        SELECT COUNT(*) AS n
-        FROM verifications
+        SELECT COUNT(*) AS n FROM verifications
         WHERE application_id = $1 AND test = $2 AND number = $3
           AND expires_at > $4{ AND shard = $shard}");
     const OPEN_UPLOADS: Sql = Sql::in_shard(r"
-        SELECT COUNT(*) AS n
-        FROM batches WHERE application_id = $1 AND test = $2
+        SELECT COUNT(*) AS n FROM batches WHERE application_id = $1 AND test = $2
           AND expanded_at IS NULL{ AND shard = $shard}");
     const FORGET_ANSWERS: Sql = attempts_about!(
         "UPDATE webhook_attempts SET answer = NULL WHERE answer IS NOT NULL AND "
@@ -63,16 +58,14 @@ statements! {
     const ERASE_DETAILS: Sql = Sql::in_shard(r"
         UPDATE message_timeline SET detail = NULL
         WHERE detail LIKE $5 AND message_id IN (
-            SELECT id
-            FROM messages
+            SELECT id FROM messages
             WHERE application_id = $1 AND test = $2 AND number = $3
               AND kind = $4{ AND shard = $shard}){ AND shard = $shard}");
     const ERASE_MESSAGES: Sql = Sql::in_shard(r"
         UPDATE messages
         SET number = SUBSTR(CAST($6 AS TEXT), 1, LENGTH(number)), body = '', requestid = NULL
         WHERE id IN (
-            SELECT id
-            FROM messages
+            SELECT id FROM messages
             WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4
               AND status >= {delivered}{ AND shard = $shard} LIMIT $5){ AND shard = $shard}");
     const ERASE_INBOUND: Sql = Sql::in_shard(r"
@@ -113,17 +106,14 @@ statements! {
         " ORDER BY at, webhook_id, id",
     );
     const MESSAGE_IDS: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM messages
+        SELECT id FROM messages
         WHERE application_id = $1 AND test = $2 AND number = $3
           AND kind = $4{ AND shard = $shard}");
     /// The carrier message IDs of the segments of messages to the number.
     const CARRIER_IDS: Sql = Sql::in_shard(r"
-        SELECT carrier, carrier_message_id
-        FROM segments
+        SELECT carrier, carrier_message_id FROM segments
         WHERE carrier_message_id IS NOT NULL AND message_id IN (
-            SELECT id
-            FROM messages
+            SELECT id FROM messages
             WHERE application_id = $1 AND test = $2 AND number = $3
               AND kind = $4{ AND shard = $shard}){ AND shard = $shard}");
 }

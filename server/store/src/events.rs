@@ -34,12 +34,10 @@ statements! {
             SELECT application_id, test, last_id, since
             FROM event_streams WHERE application_id = ?1 AND test = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(json_build_array(application_id, test, last_id, since)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                application_id, test, last_id, since)), '[]')::text AS found
             FROM (
-                SELECT s.*
-                FROM event_streams s
+                SELECT s.* FROM event_streams s
                 WHERE s.shard = $2 AND (s.application_id, s.test) IN (
                     SELECT (value ->> 0)::bigint, (value ->> 1)::bigint
                     FROM jsonb_array_elements($1::text::jsonb))
@@ -99,17 +97,14 @@ statements! {
         UPDATE event_streams SET since = COALESCE(since, $3)
         WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
     const PAGE: Sql = Sql::in_shard(r"
-        SELECT id, type, subject, data
-        FROM events
+        SELECT id, type, subject, data FROM events
         WHERE application_id = $1 AND test = $2 AND id > $3 AND id < $4{ AND shard = $shard}
         ORDER BY id LIMIT $5");
     /// Streams that have events below `$1`.
     const OUTDATED: Sql = Sql::in_shard(r"
-        SELECT s.application_id, s.test
-        FROM event_streams s
+        SELECT s.application_id, s.test FROM event_streams s
         WHERE EXISTS (
-            SELECT 1
-            FROM events e
+            SELECT 1 FROM events e
             WHERE e.application_id = s.application_id AND e.test = s.test
               AND e.id < $1{ AND e.shard = $shard}) AND s.test = $2{ AND s.shard = $shard}
           ORDER BY s.application_id LIMIT $3");

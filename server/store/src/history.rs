@@ -113,8 +113,7 @@ statements! {
     const ERASE_SHARED_TEXTS: Sql = Sql::in_shard(r"
         UPDATE batches SET body = ''
         WHERE id IN (
-            SELECT id
-            FROM batches WHERE body <> '' AND last_message_id < $1
+            SELECT id FROM batches WHERE body <> '' AND last_message_id < $1
               AND done_at IS NOT NULL{ AND shard = $shard} LIMIT $2){ AND shard = $shard}");
     /// The day of a final message. The counts of messages that aren't final stay until they are.
     const TEST_DAY: Sql = Sql::in_shard(r"
@@ -122,29 +121,25 @@ statements! {
         FROM message_days WHERE test = 1 AND day < $1 AND status >= {delivered}{ AND shard = $shard}
         ORDER BY day, application_id LIMIT 1");
     const NTH_TEST: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM messages
+        SELECT id FROM messages
         WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
           AND status >= {delivered}{ AND shard = $shard} ORDER BY id LIMIT 1 OFFSET $4");
     const OPEN_TEST: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM messages
+        SELECT id FROM messages
         WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
           AND status < {delivered}{ AND shard = $shard} LIMIT 1");
     /// Keeps messages from becoming final before the commit.
     const LOCK_OPEN_TESTS: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT 1
-            FROM messages
+            SELECT 1 FROM messages
             WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
               AND status < {delivered} AND shard = $4
             ORDER BY id FOR UPDATE) m");
     const DELETE_TEST_EVENTS: Sql = Sql::in_shard(r"
         DELETE FROM message_timeline
         WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
-            SELECT id
-            FROM messages
+            SELECT id FROM messages
             WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
               AND status >= {delivered}{ AND shard = $shard}){ AND shard = $shard}");
     const DELETE_TESTS: Sql = Sql::in_shard(r"
@@ -170,12 +165,10 @@ statements! {
     const DELETE_TEST_BATCHES: Sql = Sql::in_shard(r"
         DELETE FROM batches
         WHERE id IN (
-            SELECT id
-            FROM batches b
+            SELECT id FROM batches b
             WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL{ AND shard = $shard}
               AND NOT EXISTS (
-                  SELECT 1
-                  FROM messages m
+                  SELECT 1 FROM messages m
                   WHERE m.application_id = b.application_id AND m.test = 1
                     AND m.id BETWEEN b.first_message_id
                       AND b.last_message_id{ AND m.shard = $shard}) LIMIT $2){ AND shard = $shard}

@@ -69,13 +69,11 @@ statements! {
         " LIMIT 1"
     );
     const HOLDS_BATCH: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM batches
+        SELECT id FROM batches
         WHERE id = $2 AND test = 0 AND created_at < $1
           AND (send_at IS NULL OR send_at <= $1){ AND shard = $shard}");
     const UNEXPANDED: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM batches
+        SELECT id FROM batches
         WHERE expanded_at IS NULL AND cancelled_at IS NULL AND test = 0 AND created_at < $1
           AND (send_at IS NULL OR send_at <= $1){ AND shard = $shard} LIMIT 1");
 }

@@ -16,8 +16,7 @@ macro_rules! listed {
     ($condition:literal) => {
         Sql::in_shard(concat!(
             r"
-        SELECT id, test, number, recipient, body, segments, keyword, optout
-        FROM inbound_messages
+        SELECT id, test, number, recipient, body, segments, keyword, optout FROM inbound_messages
         WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4
           AND ($8 = '' OR LOWER(body) LIKE $8 ESCAPE '\')",
             $condition,
@@ -76,16 +75,11 @@ statements! {
             WHERE carrier = ?1 AND number = ?2 AND recipient = ?3 AND reference = ?4 AND total = ?5
             ORDER BY id",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        id, carrier, number, recipient, reference, total, sequence, esm_class,
-                        data_coding, alphabet, payload, received_at)
-                    ORDER BY id),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                id, carrier, number, recipient, reference, total, sequence, esm_class, data_coding,
+                alphabet, payload, received_at) ORDER BY id), '[]')::text AS found
             FROM (
-                SELECT p.*
-                FROM inbound_parts p
+                SELECT p.* FROM inbound_parts p
                 WHERE (p.carrier, p.number, p.recipient, p.reference, p.total) IN (
                     SELECT value ->> 0, value ->> 1, value ->> 2, (value ->> 3)::bigint,
                            (value ->> 4)::bigint
@@ -105,8 +99,7 @@ statements! {
     /// Messages whose parts may be complete, or whose first part came before `$1`. Transactions
     /// that store two parts at the same time don't see each other's part.
     const DUE: Sql = Sql::same(r"
-        SELECT carrier, number, recipient, reference, total
-        FROM inbound_parts
+        SELECT carrier, number, recipient, reference, total FROM inbound_parts
         GROUP BY carrier, number, recipient, reference, total
         HAVING COUNT(DISTINCT sequence) >= total OR MIN(received_at) < $1
         ORDER BY MIN(id) LIMIT $2");
@@ -183,8 +176,7 @@ statements! {
     const DROP_OLD: Sql = Sql::in_shard(r"
         DELETE FROM inbound_messages
         WHERE id IN (
-            SELECT id
-            FROM inbound_messages WHERE id < $1{ AND shard = $shard}
+            SELECT id FROM inbound_messages WHERE id < $1{ AND shard = $shard}
             ORDER BY id LIMIT $2){ AND shard = $shard}");
     const DROP_OLD_UNASSIGNED: Sql = Sql::same(r"
         DELETE FROM unassigned_inbound

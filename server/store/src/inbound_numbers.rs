@@ -49,9 +49,8 @@ statements! {
             SELECT number, keyword, application_id
             FROM inbound_numbers WHERE number = ?1 AND keyword = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(json_build_array(n.number, n.keyword, n.application_id)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                n.number, n.keyword, n.application_id)), '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN inbound_numbers n ON n.number = r.value ->> 0 AND n.keyword = r.value ->> 1",
         ..Sql::ANYWHERE

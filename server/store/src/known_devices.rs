@@ -17,8 +17,7 @@ statements! {
         ON CONFLICT (account_id, fingerprint) DO NOTHING");
     /// Returns a row if the account was created after `$2` and has never signed in.
     const IS_FIRST: Sql = Sql::same(r"
-        SELECT 1 AS n
-        FROM accounts a
+        SELECT 1 AS n FROM accounts a
         WHERE a.id = $1 AND a.created_at > $2
           AND NOT EXISTS (SELECT 1 FROM known_devices k WHERE k.account_id = a.id)");
     const KNOWS_NETWORK: Sql = Sql::same(r"

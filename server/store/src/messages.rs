@@ -22,8 +22,7 @@ macro_rules! overdue {
             r"
         SELECT id, status, submitted_at, send_at,
                (
-                   SELECT COUNT(*)
-                   FROM queue WHERE message_id = id
+                   SELECT COUNT(*) FROM queue WHERE message_id = id
                      AND lease_token <> 0{ AND shard = $shard}) AS leased,
                (
                    SELECT MAX(expires_at) FROM queue
@@ -45,10 +44,9 @@ statements! {
             SELECT id, CASE kind WHEN 'local' THEN ?2 || number ELSE number END
             FROM messages WHERE id = ?1",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(json_build_array(
-                    id, CASE kind WHEN 'local' THEN $2 || number ELSE number END)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                id, CASE kind WHEN 'local' THEN $2 || number ELSE number END
+            )), '[]')::text AS found
             FROM messages
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
@@ -88,8 +86,7 @@ statements! {
     /// empty text) or in its international form. Replies don't count. `$1` is `[application]`.
     const SENDERS: Sql = Sql {
         sqlite: r"
-            SELECT application_id
-            FROM messages
+            SELECT application_id FROM messages
             WHERE application_id = ?1 AND test = 0 AND number IN (?2, ?3)
               AND kind = CASE number WHEN ?2 THEN 'local' ELSE 'international' END
               AND id >= ?4 AND unit_price > 0
@@ -98,8 +95,7 @@ statements! {
             SELECT COALESCE(json_agg(json_build_array(r.value::bigint)), '[]')::text AS found
             FROM jsonb_array_elements_text($1::text::jsonb) AS r
             CROSS JOIN LATERAL (
-                SELECT 1
-                FROM messages m
+                SELECT 1 FROM messages m
                 WHERE m.application_id = r.value::bigint AND m.test = 0 AND m.number IN ($2, $3)
                   AND m.kind = CASE m.number WHEN $2 THEN 'local' ELSE 'international' END
                   AND m.id >= $4 AND m.unit_price > 0 AND m.shard = $5
@@ -112,15 +108,13 @@ statements! {
         SELECT COUNT(*) AS n
         FROM (SELECT pg_advisory_xact_lock(hashtextextended($1, $2))) l");
     const HAS_REPLIED: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM messages
+        SELECT id FROM messages
         WHERE application_id = $1 AND test = $2 AND number = $3 AND id >= $4 AND unit_price = 0
           AND body = $5{ AND shard = $shard} LIMIT 1");
     const LOCK: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT 1
-            FROM messages
+            SELECT 1 FROM messages
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND id BETWEEN $2 AND $3 AND shard = $4
@@ -130,11 +124,9 @@ statements! {
             SELECT id, application_id, test, batch_id, created_at, status, cost, send_at
             FROM messages WHERE id = ?1 AND status < {delivered}",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        id, application_id, test, batch_id, created_at, status, cost, send_at)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                id, application_id, test, batch_id, created_at, status, cost, send_at
+            )), '[]')::text AS found
             FROM (
                 SELECT id, application_id, test, batch_id, created_at, status, cost, send_at
                 FROM messages
@@ -158,8 +150,7 @@ statements! {
     /// The plus sign keeps SQLite from reading the queue in the order of the IDs.
     const OVERDUE_IN_QUEUE: Sql = overdue!(r"
           AND id >= $2 AND id IN (
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE expires_at <= $1 AND lease_token = 0 AND +message_id >= $2
               AND (CAST($4 AS BIGINT) = 0 OR NOT EXISTS (
                 SELECT 1
@@ -175,17 +166,14 @@ statements! {
           AND application_id = $4 AND test = 1 AND send_at >= $1 AND sending_at < $2
         ORDER BY send_at LIMIT $3");
     const LEAST_SCHEDULED: Sql = Sql::in_shard(r"
-        SELECT MIN(id) AS id
-        FROM messages WHERE send_at >= $1 AND send_at < $2
+        SELECT MIN(id) AS id FROM messages WHERE send_at >= $1 AND send_at < $2
           AND status < {delivered}{ AND shard = $shard}");
     const SCHEDULED: Sql = Sql::in_shard(r"
-        SELECT id, send_at
-        FROM messages
+        SELECT id, send_at FROM messages
         WHERE application_id = $1 AND test = $2 AND send_at >= $3
           AND status = {scheduled}{ AND shard = $shard} ORDER BY send_at LIMIT $4");
     const COUNT_SCHEDULED: Sql = Sql::in_shard(r"
-        SELECT COUNT(*) AS n
-        FROM messages
+        SELECT COUNT(*) AS n FROM messages
         WHERE application_id = $1 AND test = $2 AND send_at >= $3 AND send_at < $4
           AND status = {scheduled}{ AND shard = $shard}");
     const DUE: Sql = Sql::in_shard(

@@ -36,8 +36,7 @@ statements! {
         UPDATE applications SET low_balance_at = $2
         WHERE id = $1 AND low_balance_at IS NULL AND balance < low_balance{ AND shard = $shard}");
     const RISEN: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM applications
+        SELECT id FROM applications
         WHERE low_balance IS NOT NULL AND low_balance_at IS NOT NULL
           AND balance >= low_balance{ AND shard = $shard}");
     const NOTE_RISEN: Sql = Sql::in_shard(r"

@@ -38,8 +38,7 @@ statements! {
             SELECT COALESCE(json_agg(json_build_array(m.id)), '[]')::text AS found
             FROM messages m
             CROSS JOIN LATERAL (
-                SELECT 1
-                FROM opt_outs o
+                SELECT 1 FROM opt_outs o
                 WHERE o.application_id = m.application_id AND o.test = m.test
                   AND o.number = CASE m.kind WHEN 'local' THEN $2 || m.number ELSE m.number END
                   AND o.shard = $5
@@ -89,18 +88,15 @@ statements! {
         FROM opt_outs WHERE application_id = $1 AND test = $2 AND id < $3{ AND shard = $shard}
         ORDER BY id DESC LIMIT $4");
     const ONE: Sql = Sql::in_shard(r"
-        SELECT number, source, id
-        FROM opt_outs WHERE application_id = $1 AND test = $2
+        SELECT number, source, id FROM opt_outs WHERE application_id = $1 AND test = $2
           AND number = $3{ AND shard = $shard}");
     /// Erased numbers begin with a letter.
     const NUMBERS: Sql = Sql::in_shard(r"
-        SELECT number
-        FROM opt_outs
+        SELECT number FROM opt_outs
         WHERE application_id = $1 AND test = $2 AND number > $3
           AND number < 'x'{ AND shard = $shard} ORDER BY number LIMIT $4");
     const NUMBERS_ERASED: Sql = Sql::in_shard(r"
-        SELECT number
-        FROM opt_outs WHERE application_id = $1 AND test = $2
+        SELECT number FROM opt_outs WHERE application_id = $1 AND test = $2
           AND number >= 'x'{ AND shard = $shard}");
     /// `$3` is the number, and `$4` what is stored instead of it.
     const ERASE: Sql = Sql::in_shard(r"

@@ -26,8 +26,7 @@ macro_rules! claim {
             r"
             UPDATE outbox SET state = 'sending', attempts = attempts + 1, due_at = $2
             WHERE id IN (
-                SELECT id
-                FROM outbox
+                SELECT id FROM outbox
                 WHERE (state = 'queued' OR state = 'sending') AND due_at <= $1
                 ORDER BY due_at, id LIMIT $3",
             $lock,

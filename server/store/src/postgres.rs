@@ -150,8 +150,7 @@ statements! {
         SELECT COALESCE(
             CAST(MAX(EXTRACT(EPOCH FROM clock_timestamp() - at)) * 1000 AS bigint), 0) AS ms
         FROM (
-            SELECT xact_start AS at
-            FROM pg_stat_activity
+            SELECT xact_start AS at FROM pg_stat_activity
             WHERE xact_start IS NOT NULL AND backend_type <> 'autovacuum worker'
             UNION ALL SELECT prepared FROM pg_prepared_xacts) t");
     /// A partition that overlaps a range of IDs. The default partition has no bounds.

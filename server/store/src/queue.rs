@@ -18,8 +18,7 @@ statements! {
     const QUEUED: Sql = Sql {
         sqlite: "SELECT message_id FROM queue WHERE message_id = ?1",
         postgres: r"
-            SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found
-            FROM queue
+            SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found FROM queue
             WHERE message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND shard = $2",
@@ -35,8 +34,7 @@ statements! {
               SELECT 1 FROM applications
               WHERE id = $1 AND effective_status <> 'Suspended'{ AND shard = $shard})");
     const DEFERRED_WITHOUT_SUSPENSION: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM applications
+        SELECT id FROM applications
         WHERE effective_status <> 'Suspended'{ AND shard = $shard}
           AND EXISTS (
               SELECT 1 FROM queue WHERE application_id = applications.id
@@ -67,13 +65,11 @@ statements! {
             SELECT message_id, expires_at, lease_token, due_at
             FROM queue WHERE carrier = $1 AND lease_token <> 0{ AND shard = $shard}
             UNION ALL
-            SELECT message_id, expires_at, lease_token, due_at
-            FROM queue
+            SELECT message_id, expires_at, lease_token, due_at FROM queue
             WHERE carrier = $1 AND deferred IN (0, 1) AND bulk IN (0, 1) AND lease_token = 0
               AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL){ AND shard = $shard}
             UNION ALL
-            SELECT message_id, expires_at, lease_token, due_at
-            FROM queue
+            SELECT message_id, expires_at, lease_token, due_at FROM queue
             WHERE carrier = $1 AND deferred = 2 AND bulk IN (0, 1) AND lease_token = 0
               AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)
               { AND shard = $shard}) AS q");
@@ -98,13 +94,11 @@ statements! {
         sqlite: r"
             -- The plus sign keeps SQLite from using an index by carrier. With such an index it
             -- would sort all rows of the carrier for each chunk.
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND submission = 0
             ORDER BY message_id LIMIT $3",
         postgres: r"
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 AND submission = 0
               AND shard = $4
             ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
@@ -112,19 +106,16 @@ statements! {
     };
     const UNROUTED: Sql = Sql {
         sqlite: r"
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE carrier = $1 AND deferred IN (0, 1) AND bulk IN (0, 1) AND due_at <= $3
               AND lease_token = 0 AND submission = 0
             UNION ALL
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE carrier = $1 AND deferred = 2 AND bulk IN (0, 1) AND due_at <= $3
               AND lease_token = 0 AND submission = 0
             LIMIT $2",
         postgres: r"
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE carrier = $1 AND deferred >= 0 AND deferred <= 2 AND bulk IN (0, 1)
               AND due_at <= $3 AND lease_token = 0 AND submission = 0 AND shard = $4
             LIMIT $2 FOR UPDATE SKIP LOCKED",
@@ -140,12 +131,9 @@ statements! {
             JOIN applications a ON a.id = q.application_id
             WHERE q.message_id = ?1 AND m.test = 0",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by,
-                        m.segments)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by,
+                m.segments)), '[]')::text AS found
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
@@ -216,8 +204,7 @@ statements! {
         ..Sql::IN_SHARD
     };
     const OF_BATCH: Sql = Sql::in_shard(r"
-        SELECT message_id
-        FROM queue
+        SELECT message_id FROM queue
         WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
           AND bulk = 1 AND lease_token = 0{ AND shard = $shard} ORDER BY message_id LIMIT $3");
     const COST_OF_BATCH: Sql = Sql::in_shard(r"
@@ -230,8 +217,7 @@ statements! {
     const RELEASE_HELD: Sql = Sql::in_shard(r"
         UPDATE queue SET deferred = 0, due_at = $4
         WHERE message_id IN (
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
               AND deferred = 2{ AND shard = $shard} LIMIT $3)
           AND deferred = 2{ AND shard = $shard}");

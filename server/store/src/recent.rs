@@ -33,8 +33,7 @@ macro_rules! found_by {
             FROM applications a
             CROSS JOIN (VALUES (0), (1)) t (test)
             CROSS JOIN LATERAL (
-                SELECT id, application_id, test
-                FROM messages
+                SELECT id, application_id, test FROM messages
                 WHERE application_id = a.id AND test = t.test AND ",
                 $column,
                 r" = $3 AND id >= $4 AND shard = $6

@@ -36,16 +36,14 @@ statements! {
             CROSS JOIN LATERAL (
                 SELECT COUNT(*) FILTER (WHERE f.id >= $2) AS hour, COUNT(*) AS day
                 FROM (
-                    SELECT i.id
-                    FROM messages i
+                    SELECT i.id FROM messages i
                     WHERE i.application_id = (r.value ->> 0)::bigint
                       AND i.test + 0 = (r.value ->> 1)::bigint
                       AND i.number = r.value ->> 2 AND i.id >= $3
                       AND i.kind = 'international' AND i.released = 0 AND i.unit_price > 0
                       AND i.shard = $4
                     UNION ALL
-                    SELECT l.id
-                    FROM messages l
+                    SELECT l.id FROM messages l
                     WHERE l.application_id = (r.value ->> 0)::bigint
                       AND l.test + 0 = (r.value ->> 1)::bigint
                       AND l.number = r.value ->> 3 AND l.id >= $3
@@ -61,16 +59,14 @@ statements! {
         FROM (SELECT pg_advisory_xact_lock(hashtextextended('recipients', $1))) l");
     /// The newest messages of a live key.
     const SENT: Sql = Sql::in_shard(r"
-        SELECT id, number, kind, cost
-        FROM messages
+        SELECT id, number, kind, cost FROM messages
         WHERE application_id = $1 AND test = 0 AND id >= $2 AND released = 0
           AND unit_price > 0{ AND shard = $shard} ORDER BY id DESC LIMIT $3");
     /// Numbers between these two may also be longer. The limit bounds the work.
     const SIMILAR: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT id
-            FROM messages
+            SELECT id FROM messages
             WHERE application_id = $1 AND test = $2 AND number BETWEEN $3 AND $4 AND kind = $5
               AND id >= $6 AND released = 0 AND LENGTH(number) = LENGTH($3){ AND shard = $shard}
               LIMIT 20000) m");
@@ -82,8 +78,7 @@ statements! {
                COUNT(CASE WHEN m.status >= {delivered} THEN 1 END) AS ended,
                COUNT(CASE WHEN m.status = {delivered} THEN 1 END) AS delivered
         FROM (
-            SELECT id, status
-            FROM messages
+            SELECT id, status FROM messages
             WHERE application_id = $1 AND test = $2 AND kind = 'international'
               AND number || '' BETWEEN $3 AND $4 AND id >= $6 AND released = 0{ AND shard = $shard}
               LIMIT 20000) m");

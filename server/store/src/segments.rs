@@ -108,12 +108,9 @@ statements! {
                    carrier_message_id IS NOT NULL
             FROM segments WHERE message_id = ?1",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        message_id, segment, segments, status, error, submits,
-                        CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                message_id, segment, segments, status, error, submits,
+                CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)), '[]')::text AS found
             FROM segments
             WHERE message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
@@ -125,14 +122,10 @@ statements! {
             SELECT ?1, message_id, segment, segments, application_id, status
             FROM segments WHERE carrier = ?3 AND carrier_message_id = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        (r.value ->> 0)::bigint,
-                        json_build_array(
-                            s.message_id, s.segment, s.segments, s.application_id, s.status))
-                    ORDER BY s.message_id),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                (r.value ->> 0)::bigint,
+                json_build_array(s.message_id, s.segment, s.segments, s.application_id, s.status)
+            ) ORDER BY s.message_id), '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1
               AND s.shard = $3",
@@ -150,18 +143,15 @@ statements! {
             CROSS JOIN messages m ON m.id = s.message_id
             WHERE s.carrier = ?3 AND s.carrier_message_id = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
+            SELECT COALESCE(json_agg(json_build_array(
+                (r.value ->> 0)::bigint,
+                json_build_array(
                     json_build_array(
-                        (r.value ->> 0)::bigint,
-                        json_build_array(
-                            json_build_array(
-                                s.message_id, s.segment, s.segments, s.application_id, s.status),
-                            s.submitted_at, m.sender,
-                            CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END,
-                            COALESCE(m.sending_at, m.created_at)))
-                    ORDER BY s.message_id),
-                '[]')::text AS found
+                        s.message_id, s.segment, s.segments, s.application_id, s.status),
+                    s.submitted_at, m.sender,
+                    CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END,
+                    COALESCE(m.sending_at, m.created_at))
+            ) ORDER BY s.message_id), '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1
               AND s.shard = $5
@@ -187,12 +177,9 @@ statements! {
                   AND s.carrier_message_id IS NULL)
             WHERE address IN (SELECT value FROM json_each($1))",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        json_build_array(message_id, segment, segments, application_id, status),
-                        submitted_at, sender, address, sending_at)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                json_build_array(message_id, segment, segments, application_id, status),
+                submitted_at, sender, address, sending_at)), '[]')::text AS found
             FROM (
                 SELECT s.message_id, s.segment, s.segments, s.application_id, s.status,
                        s.submitted_at, m.sender,

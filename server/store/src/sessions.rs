@@ -36,8 +36,7 @@ statements! {
     const SAVE: Sql = Sql::same(r"
         UPDATE sessions SET data = $2, last_seen_at = $3 WHERE token_hash = $1");
     const LOAD: Sql = Sql::same(r"
-        SELECT account_id, data, created_at, last_seen_at
-        FROM sessions
+        SELECT account_id, data, created_at, last_seen_at FROM sessions
         WHERE token_hash = $1 AND last_seen_at > $2 AND created_at > $3");
     const TOUCH: Sql = Sql::same(r"
         UPDATE sessions SET last_seen_at = $2 WHERE token_hash = $1 AND last_seen_at < $2");
@@ -74,8 +73,7 @@ statements! {
     const SET_STEPPED_UP: Sql = Sql::same(r"
         UPDATE sessions SET stepped_up_at = $3 WHERE token_hash = $1 AND account_id = $2");
     const DEVICES: Sql = Sql::same(r"
-        SELECT id, token_hash, user_agent, address, created_at, last_seen_at
-        FROM sessions
+        SELECT id, token_hash, user_agent, address, created_at, last_seen_at FROM sessions
         WHERE account_id = $1 AND last_seen_at > $2 AND created_at > $3
         ORDER BY last_seen_at DESC, id DESC");
     const DEVICE: Sql = Sql::same(r"

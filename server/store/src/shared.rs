@@ -29,8 +29,7 @@ statements! {
         INSERT INTO spool_chunks (spool, start, chunk, created_at, shard)
         VALUES ($1, $2, $3, $4, $5)");
     const CHUNKS: Sql = Sql::postgres_in_shard(r"
-        SELECT start, chunk
-        FROM spool_chunks
+        SELECT start, chunk FROM spool_chunks
         WHERE spool = $1 AND start >= $2 AND shard = $4
         ORDER BY start LIMIT $3");
     const REMOVE_SPOOL: Sql = Sql::postgres_in_shard(r"

@@ -104,8 +104,7 @@ statements! {
         FROM bank_statements WHERE confirmed_at IS NOT NULL AND done_at IS NULL
         ORDER BY id LIMIT 1");
     const NEXT_LINES: Sql = Sql::same(r"
-        SELECT line, bank_id, reference, amount, payer, purpose, paid_on
-        FROM bank_statement_lines
+        SELECT line, bank_id, reference, amount, payer, purpose, paid_on FROM bank_statement_lines
         WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting'
         ORDER BY line LIMIT $3");
     const SET_OUTCOME: Sql = Sql::same(r"

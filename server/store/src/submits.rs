@@ -11,8 +11,7 @@ use crate::error::Result;
 
 statements! {
     const OUTSTANDING: Sql = Sql::in_shard(r"
-        SELECT id, application_id, test, number, kind, submitted_at
-        FROM messages
+        SELECT id, application_id, test, number, kind, submitted_at FROM messages
         WHERE id > $1 AND id < $5 AND status = {submitted} AND carrier = $2
           AND submitted_at < $4{ AND shard = $shard} ORDER BY id LIMIT $3");
     /// `$1` is `[[ID, segments]]`.

@@ -23,22 +23,19 @@ use crate::error::Result;
 
 statements! {
     const DAYS: Sql = Sql::in_shard(r"
-        SELECT day, status, CAST(SUM(n) AS BIGINT) AS n
-        FROM message_days
+        SELECT day, status, CAST(SUM(n) AS BIGINT) AS n FROM message_days
         WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4{ AND shard = $shard}
         GROUP BY day, status
         ORDER BY day");
     const TOTALS: Sql = Sql::in_shard(r"
-        SELECT status, CAST(SUM(n) AS BIGINT) AS n
-        FROM message_days
+        SELECT status, CAST(SUM(n) AS BIGINT) AS n FROM message_days
         WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4{ AND shard = $shard}
         GROUP BY status");
     const FIRST_AND_LAST: Sql = Sql::in_shard(r"
         SELECT MIN(day) AS first, MAX(day) AS last
         FROM message_days WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
     const DAYS_OF_STATUS: Sql = Sql::in_shard(r"
-        SELECT day, CAST(SUM(n) AS BIGINT) AS n
-        FROM message_days
+        SELECT day, CAST(SUM(n) AS BIGINT) AS n FROM message_days
         WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4
           AND day <= $5{ AND shard = $shard}
         GROUP BY day
@@ -57,8 +54,7 @@ statements! {
     const LOCK_PARTS: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT 1
-            FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
+            SELECT 1 FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
             ORDER BY application_id, test, status, node, writer FOR UPDATE) d");
     /// Returns what it deletes, so that no count is lost that another transaction adds meanwhile.
     const TAKE_PARTS: Sql = Sql::in_shard(r"
@@ -114,8 +110,7 @@ statements! {
     const LOCK_BATCHES: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT 1
-            FROM batches
+            SELECT 1 FROM batches
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND shard = $2

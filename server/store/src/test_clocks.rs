@@ -28,8 +28,7 @@ statements! {
         SELECT application_id, moves, following FROM test_clocks
         WHERE application_id = $1{ AND shard = $shard}");
     const OF_REFERENCE: Sql = Sql::in_shard(r"
-        SELECT application_id, moves, following
-        FROM test_clocks
+        SELECT application_id, moves, following FROM test_clocks
         WHERE application_id = (
             SELECT id FROM applications
             WHERE reference = $1{ AND shard = $shard}){ AND shard = $shard}");
@@ -39,8 +38,7 @@ statements! {
     const LAST_MESSAGE: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS last
         FROM (
-            SELECT id
-            FROM messages WHERE application_id = $1 AND test = 1 AND id > $2
+            SELECT id FROM messages WHERE application_id = $1 AND test = 1 AND id > $2
               AND id <= $3{ AND shard = $shard} ORDER BY id LIMIT $4) AS chunk");
     /// A row becomes due now at the earliest, so that the next scan covers it
     /// ([`super::claims::ScanStart`]). The due time of a scheduled row is computed from `send_at`,
@@ -62,16 +60,14 @@ statements! {
                 WHEN $4 > 0 THEN expires_at - $4
                 ELSE expires_at END
         FROM (
-            SELECT id, CASE WHEN status = {scheduled} THEN send_at END AS send_at
-            FROM messages
+            SELECT id, CASE WHEN status = {scheduled} THEN send_at END AS send_at FROM messages
             WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3
               AND status < {submitted}{ AND shard = $shard}) AS m
           WHERE queue.message_id = m.id{ AND queue.shard = $shard}");
     const LAST_BATCH: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS last
         FROM (
-            SELECT id
-            FROM batches WHERE application_id = $1 AND test = 1 AND id > $2
+            SELECT id FROM batches WHERE application_id = $1 AND test = 1 AND id > $2
               AND id <= $3{ AND shard = $shard} ORDER BY id LIMIT $4) AS chunk");
     const MOVE_BATCHES: Sql = Sql::in_shard(r"
         UPDATE batches SET
@@ -90,8 +86,7 @@ statements! {
     const LAST_RETRY: Sql = Sql::in_shard(r"
         SELECT MAX(event_id) AS last
         FROM (
-            SELECT event_id
-            FROM webhook_retries
+            SELECT event_id FROM webhook_retries
             WHERE webhook_id IN (
                 SELECT id FROM webhooks WHERE application_id = $1 AND test = 1{ AND shard = $shard})
               AND event_id > $2 AND event_id <= $3{ AND shard = $shard}
@@ -105,8 +100,7 @@ statements! {
     const LAST_WEBHOOK: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS last
         FROM (
-            SELECT id
-            FROM webhooks WHERE application_id = $1 AND test = 1 AND id > $2
+            SELECT id FROM webhooks WHERE application_id = $1 AND test = 1 AND id > $2
               AND id <= $3{ AND shard = $shard} ORDER BY id LIMIT $4) AS chunk");
     /// An endpoint without a token has no lease but may be paused.
     const MOVE_WEBHOOKS: Sql = Sql::in_shard(r"
@@ -119,8 +113,7 @@ statements! {
     const LAST_VERIFICATION: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS last
         FROM (
-            SELECT id
-            FROM verifications WHERE application_id = $1 AND test = 1 AND id > $2
+            SELECT id FROM verifications WHERE application_id = $1 AND test = 1 AND id > $2
               AND id <= $3{ AND shard = $shard} ORDER BY id LIMIT $4) AS chunk");
     const MOVE_VERIFICATIONS: Sql = Sql::in_shard(r"
         UPDATE verifications SET expires_at = expires_at - $4, sent_at = sent_at - $4

@@ -50,15 +50,12 @@ statements! {
     };
     const BY_IDS: Sql = Sql {
         sqlite: r"
-            SELECT receipt, carrier_message_id, status, error
-            FROM unmatched_receipts
+            SELECT receipt, carrier_message_id, status, error FROM unmatched_receipts
             WHERE carrier = ?2 AND carrier_message_id = ?1 AND received_at > ?3",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(p.receipt, p.carrier_message_id, p.status, p.error)
-                    ORDER BY p.receipt),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                p.receipt, p.carrier_message_id, p.status, p.error
+            ) ORDER BY p.receipt), '[]')::text AS found
             FROM jsonb_array_elements_text($1::text::jsonb) AS r
             JOIN unmatched_receipts p ON p.carrier = $2 AND p.carrier_message_id = r.value
               AND p.received_at > $3",

@@ -9,13 +9,11 @@ use crate::error::Result;
 
 statements! {
     const ACTIVATIONS: Sql = Sql::in_shard(r"
-        SELECT activation_requested_at AS requested_at, activated_at AS decided_at
-        FROM applications
+        SELECT activation_requested_at AS requested_at, activated_at AS decided_at FROM applications
         WHERE activated_at > $1 AND activation_requested_at <= activated_at{ AND shard = $shard}
         ORDER BY activated_at DESC LIMIT $2");
     const SENDER_NAMES: Sql = Sql::in_shard(r"
-        SELECT requested_at, decided_at
-        FROM sender_requests
+        SELECT requested_at, decided_at FROM sender_requests
         WHERE decided_at > $1 AND (status = 'accepted' OR status = 'rejected'){ AND shard = $shard}
         ORDER BY decided_at DESC LIMIT $2");
 }

@@ -25,12 +25,10 @@ statements! {
         SELECT ?4 AS id
         WHERE CASE WHEN ?5 IS NULL
             THEN EXISTS (
-                SELECT 1
-                FROM verifications
+                SELECT 1 FROM verifications
                 WHERE application_id = ?1 AND test = ?2 AND number = ?3 AND sent_at > ?6)
             ELSE NOT EXISTS (
-                SELECT 1
-                FROM verifications
+                SELECT 1 FROM verifications
                 WHERE id = ?4 AND resends = ?5 AND attempts < 5 AND verified_at IS NULL
                   AND expires_at > ?7)
             END");
@@ -46,8 +44,7 @@ statements! {
         WHERE application_id = $1 AND test = $2 AND id > $3{ AND shard = $shard}
         ORDER BY id LIMIT $4");
     const LAST_SENT: Sql = Sql::in_shard(r"
-        SELECT MAX(sent_at) AS sent_at
-        FROM verifications WHERE application_id = $1 AND test = $2
+        SELECT MAX(sent_at) AS sent_at FROM verifications WHERE application_id = $1 AND test = $2
           AND number = $3{ AND shard = $shard}");
     const CHECKED: Sql = Sql {
         sqlite: r"
@@ -55,15 +52,11 @@ statements! {
                    resends, sent_at
             FROM verifications WHERE id = ?1",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        id, application_id, test, nonce, digits, expires_at, attempts,
-                        verified_at, resends, sent_at)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                id, application_id, test, nonce, digits, expires_at, attempts, verified_at,
+                resends, sent_at)), '[]')::text AS found
             FROM (
-                SELECT *
-                FROM verifications
+                SELECT * FROM verifications
                 WHERE id = ANY (
                     ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
                   AND shard = $2
@@ -83,8 +76,7 @@ statements! {
     const DELETE: Sql = Sql::in_shard(r"
         DELETE FROM verifications
         WHERE id IN (
-            SELECT id
-            FROM verifications WHERE id < $1{ AND shard = $shard}
+            SELECT id FROM verifications WHERE id < $1{ AND shard = $shard}
             ORDER BY id LIMIT $2){ AND shard = $shard}");
     /// By country and day. `$3` is the least ID, of verifications as of messages.
     const FIGURES: Sql = Sql::in_shard(r"

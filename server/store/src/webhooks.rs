@@ -18,8 +18,7 @@ macro_rules! columns {
         SELECT id, application_id, test, url, secret, old_secret, old_until, types, created_at,
                disabled_at, disabled_reason, position, failures, failing_since,
                (
-                   SELECT reference
-                   FROM applications a
+                   SELECT reference FROM applications a
                    WHERE a.id = application_id{ AND a.shard = $shard}) AS reference
         FROM webhooks WHERE removed_at IS NULL AND ",
             $where,
@@ -66,8 +65,7 @@ statements! {
     /// set back, and is over. Events that wait in a restored backup may have been delivered since,
     /// so none is due while all carriers are drained.
     const DUE: Sql = Sql::in_shard(r"
-        SELECT id
-        FROM webhooks
+        SELECT id FROM webhooks
         WHERE due_at <= $1 AND disabled_at IS NULL AND removed_at IS NULL
           AND (lease_until <= $1 OR lease_until > $3){ AND shard = $shard}
           AND NOT EXISTS (SELECT 1 FROM carriers WHERE name = '*' AND drained_at IS NOT NULL)
@@ -82,8 +80,7 @@ statements! {
         postgres: r"
             UPDATE webhooks SET lease_token = $2, lease_until = $4
             WHERE shard = $6 AND id = (
-                SELECT id
-                FROM webhooks
+                SELECT id FROM webhooks
                 WHERE id = $1 AND shard = $6 AND disabled_at IS NULL AND removed_at IS NULL
                   AND (lease_until <= $3 OR lease_until > $5)
                 FOR NO KEY UPDATE SKIP LOCKED)",
@@ -115,8 +112,7 @@ statements! {
         SELECT MIN(due_at) AS due_at FROM webhook_retries
         WHERE webhook_id = $1{ AND shard = $shard}");
     const RETRIES_WITHIN: Sql = Sql::in_shard(r"
-        SELECT event_id AS id
-        FROM webhook_retries WHERE webhook_id = $1 AND event_id >= $2
+        SELECT event_id AS id FROM webhook_retries WHERE webhook_id = $1 AND event_id >= $2
           AND event_id <= $3{ AND shard = $shard}");
     const PUT_RETRY: Sql = Sql::in_shard(r"
         INSERT INTO webhook_retries (webhook_id, event_id, attempts, due_at{, shard})
@@ -178,17 +174,14 @@ statements! {
             ORDER BY id DESC LIMIT $3) AS newest
         GROUP BY quarter ORDER BY quarter");
     const TAKEN_WITHIN: Sql = Sql::in_shard(r"
-        SELECT DISTINCT event_id AS id
-        FROM webhook_attempts
+        SELECT DISTINCT event_id AS id FROM webhook_attempts
         WHERE webhook_id = $1 AND event_id >= $2 AND event_id <= $3
           AND delivered = 1{ AND shard = $shard}");
     /// An endpoint with attempts below `$1`.
     const OUTDATED: Sql = Sql::in_shard(r"
-        SELECT w.id
-        FROM webhooks w
+        SELECT w.id FROM webhooks w
         WHERE EXISTS (
-            SELECT 1
-            FROM webhook_attempts a WHERE a.webhook_id = w.id
+            SELECT 1 FROM webhook_attempts a WHERE a.webhook_id = w.id
               AND a.id < $1{ AND a.shard = $shard}){ AND w.shard = $shard} ORDER BY w.id LIMIT 1");
     const DROP_ATTEMPTS: Sql = Sql::in_shard(r"
         DELETE FROM webhook_attempts
