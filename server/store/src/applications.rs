@@ -18,7 +18,7 @@ use domain::{
 use super::query::{Argument, Conn, Row, query};
 use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::Result;
 
 /// The columns of a listed application, with its newest request for a sender name that wasn't
@@ -742,7 +742,7 @@ pub async fn ids_by_account(conn: Conn<'_>, account_id: i64) -> Result<Vec<Appli
 /// occur twice. On PostgreSQL the transaction locks the applications, because others write at the
 /// same time.
 pub async fn keys_by_references(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     references: &[Reference],
 ) -> Result<Vec<(Reference, KeyRow)>> {
     let distinct: BTreeSet<&str> = references.iter().map(Reference::as_str).collect();

@@ -10,7 +10,7 @@ use domain::{
 };
 use serde::Deserialize;
 
-use super::WriteTx;
+use super::Tx;
 use super::query::{Argument, Conn, Query, Row, query};
 use super::row::{self, from_row};
 use super::sql::{Sql, statements};
@@ -409,7 +409,7 @@ pub async fn one(
 }
 
 /// Returns those of these messages whose batch was cancelled.
-pub async fn of_cancelled(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
+pub async fn of_cancelled(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
     let finding = query(OF_CANCELLED, ()).bind(tx.among(ids));
     let found: Vec<(i64,)> = finding.find_each(tx, ids.iter().copied(), "messages").await?;
     Ok(found.into_iter().map(|(id,)| Transid(id)).collect())
@@ -498,7 +498,7 @@ pub async fn next_start(conn: Conn<'_>) -> Result<Option<Timestamp>> {
 /// Begins a batch whose time has come: its rows count as queued from now on, and get these message
 /// IDs. Returns false if another process changed the batch first.
 pub async fn start(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     batch: &UnexpandedBatch,
     (first, last): (i64, i64),
     now: Timestamp,
@@ -543,7 +543,7 @@ pub async fn advance(
 /// Ends the expansion. The batch counts the remaining rows under the status `rest`, and they never
 /// become messages. Returns false if another process changed the batch first.
 pub async fn give_up(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     batch: &UnexpandedBatch,
     rest: MessageStatus,
     now: Timestamp,
@@ -725,7 +725,7 @@ impl<'a> ChunkRow<'a> {
 /// Turns the rows of a chunk into messages and returns their number. `first` is the position of the
 /// chunk's first row in the batch, from 0.
 pub async fn expand(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     (upload, prices): (&UnexpandedBatch, &PricesInForce),
     first: i64,
     rows: &str,

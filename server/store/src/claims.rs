@@ -12,7 +12,7 @@ use super::query::{Conn, query};
 use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::Result;
 
 statements! {
@@ -187,12 +187,7 @@ pub async fn next_due(
 }
 
 /// Claims rows under a lease with this token that expires at `until`.
-pub async fn claim(
-    tx: &mut WriteTx<'_>,
-    ids: &[Transid],
-    token: i64,
-    until: Timestamp,
-) -> Result<()> {
+pub async fn claim(tx: &mut Tx<'_>, ids: &[Transid], token: i64, until: Timestamp) -> Result<()> {
     let claiming = query(CLAIM, (until, token));
     let claimed = claiming.execute_each(tx, ids.iter().copied()).await?;
     touched("queue", ids.len(), claimed)
@@ -201,7 +196,7 @@ pub async fn claim(
 /// Marks claimed messages as `sending`, and returns the fields needed to submit them. Messages that
 /// are `unknown` keep their status.
 pub async fn start(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     ids: &[Transid],
     now: Timestamp,
 ) -> Result<Vec<StartedMessage>> {
@@ -259,7 +254,7 @@ pub struct Leased {
 }
 
 /// Returns those of the claimed rows whose lease still holds, by message ID.
-pub async fn held(tx: &mut WriteTx<'_>, leases: &[Leased]) -> Result<HashMap<Transid, Held>> {
+pub async fn held(tx: &mut Tx<'_>, leases: &[Leased]) -> Result<HashMap<Transid, Held>> {
     let leases = leases.iter().map(|lease| (lease.message_id, lease.token));
     let finding = query(LEASED, ());
     let held: Vec<Held> = finding.find_each(tx, leases, "queue").await?;

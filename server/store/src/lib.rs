@@ -107,4 +107,4 @@ pub use database::{Missing, Store};
 pub use readers::Reader;
 pub use sqlx::Error as DatabaseError;
 pub use sqlx::postgres::PgConnection;
-pub use transaction::{Committed, Unanswered, WriteTx};
+pub use transaction::{Committed, Tx, Unanswered};

@@ -12,7 +12,7 @@ use super::recent::{self, MessageLocation};
 use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::Result;
 
 /// Selects messages that aren't final.
@@ -295,7 +295,7 @@ pub async fn senders(
 
 /// Locks the replies of an application to a number until the commit.
 pub async fn lock_replies(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     application_id: ApplicationId,
     number: &Number,
 ) -> Result<()> {
@@ -334,7 +334,7 @@ pub async fn status(conn: Conn<'_>, id: Transid) -> Result<Option<MessageStatus>
 
 /// Returns the recipients of these messages as carriers get their numbers.
 pub async fn numbers(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     ids: &[Transid],
     country_code: &str,
 ) -> Result<Vec<(Transid, String)>> {
@@ -405,7 +405,7 @@ pub async fn least_scheduled(
 
 /// Locks messages before they are changed, in the order of their IDs. Returns false if the database
 /// needs no locks: SQLite has only one writer.
-pub async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> {
+pub async fn lock(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<bool> {
     if tx.must_lock() && !ids.is_empty() {
         let locking = query(LOCK, row::numbers(ids)?).bind(tx.among(ids));
         locking.finds(tx).await?;
@@ -435,11 +435,7 @@ pub struct Ended {
 
 /// Makes messages final and returns them. Skips messages that were already final. If a message has
 /// several endings, the first one counts.
-pub async fn finish(
-    tx: &mut WriteTx<'_>,
-    endings: &[Ending],
-    now: Timestamp,
-) -> Result<Vec<Ended>> {
+pub async fn finish(tx: &mut Tx<'_>, endings: &[Ending], now: Timestamp) -> Result<Vec<Ended>> {
     let ids: Vec<Transid> = endings.iter().map(|ending| ending.id).collect();
     let mut open: HashMap<Transid, OpenMessage> =
         open_messages(tx, &ids).await?.into_iter().map(|message| (message.id, message)).collect();
@@ -470,10 +466,7 @@ pub async fn finish(
 }
 
 /// Returns those of these messages that aren't final. On PostgreSQL, locks them.
-pub(crate) async fn open_messages(
-    tx: &mut WriteTx<'_>,
-    ids: &[Transid],
-) -> Result<Vec<OpenMessage>> {
+pub(crate) async fn open_messages(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<OpenMessage>> {
     let finding = query(OPEN, ()).bind(tx.among(ids));
     finding.find_each(tx, ids.iter().copied(), "messages").await
 }

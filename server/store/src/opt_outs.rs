@@ -7,7 +7,7 @@ use domain::{ApplicationId, EventStream, OptOutRecord, OptOutSource, Timestamp, 
 use super::query::{Conn, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::Result;
 
 statements! {
@@ -128,7 +128,7 @@ pub async fn among(
 
 /// Returns those of these messages whose recipients have opted out.
 pub async fn of_messages(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     ids: &[Transid],
     country_code: &str,
 ) -> Result<Vec<Transid>> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::query::{Conn, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, statements};
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::Result;
 
 /// Longer than a message waits for its next attempt or for the opening of a route.
@@ -370,13 +370,13 @@ pub struct Routed {
     pub segments: usize,
 }
 
-pub async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
+pub async fn routed(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
     let finding = query(ROUTED, ()).bind(tx.among(ids));
     finding.find_each(tx, ids.iter().copied(), "queue").await
 }
 
 /// Returns those of these messages that are in the queue.
-pub async fn queued(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
+pub async fn queued(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
     let finding = query(QUEUED, ());
     let found: Vec<(i64,)> = finding.find_each(tx, ids.iter().copied(), "queue").await?;
     Ok(found.into_iter().map(|(id,)| Transid(id)).collect())
@@ -390,7 +390,7 @@ pub struct Moved {
 
 /// Moves unclaimed rows to other carriers. Skips rows that have been claimed, and messages of which
 /// a carrier has, or may have, a segment.
-pub async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
+pub async fn move_to(tx: &mut Tx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
     let moving = query(MOVE, now);
     let values = rows.iter().map(|row| (row.message_id, &row.carrier));
     moving.execute_each(tx, values).await.map(drop)
@@ -425,14 +425,14 @@ fn read_state(row: &Row<'_>) -> Result<QueueState> {
 /// Defers rows, each for the reason with this number ([`super::claims::DueRow::deferred`]). A lease
 /// on such a row stays valid, so that an answer to an earlier submit still counts.
 pub async fn defer(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     rows: impl Iterator<Item = (Transid, i64)> + Send,
 ) -> Result<()> {
     query(DEFER, ()).execute_each(tx, rows).await.map(drop)
 }
 
 /// Deletes rows, whether they are claimed or not.
-pub async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
+pub async fn drop_all(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -442,11 +442,7 @@ pub async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
 
 /// Deletes those of these rows that aren't claimed, and returns them. Rows of messages of which a
 /// carrier has, or may have, a segment are deleted only if `begun` is true.
-pub async fn drop_unclaimed(
-    tx: &mut WriteTx<'_>,
-    ids: &[Transid],
-    begun: bool,
-) -> Result<Vec<Transid>> {
+pub async fn drop_unclaimed(tx: &mut Tx<'_>, ids: &[Transid], begun: bool) -> Result<Vec<Transid>> {
     let dropping = query(DROP_UNCLAIMED, begun);
     dropping.fetch_each(tx, ids.iter().copied(), |row| row.get("message_id")).await
 }
@@ -509,7 +505,7 @@ impl Requeued {
 }
 
 /// Ends the claims of rows. Each row can be claimed again at its `due_at`.
-pub async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<()> {
+pub async fn requeue(tx: &mut Tx<'_>, rows: &[Requeued]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }

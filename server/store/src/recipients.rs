@@ -8,7 +8,7 @@ use super::opt_outs::OptedOut;
 use super::query::{Conn, query};
 use super::row::{self, from_row};
 use super::sql::{Sql, statements};
-use crate::WriteTx;
+use crate::Tx;
 use crate::error::Result;
 
 const MINUTE_MS: i64 = 60_000;
@@ -109,7 +109,7 @@ pub async fn recent(
 }
 
 /// Lets no other expansion count messages to an application's recipients until the commit.
-pub async fn lock(tx: &mut WriteTx<'_>, application_id: ApplicationId) -> Result<()> {
+pub async fn lock(tx: &mut Tx<'_>, application_id: ApplicationId) -> Result<()> {
     if tx.must_lock() {
         query(LOCK_COUNTS, application_id).finds(tx).await?;
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::query::{Conn, Row, query};
 use super::row::{self, from_row, json};
 use super::sql::{Sql, statements};
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::Result;
 use crate::planted::is_planted;
 
@@ -341,7 +341,7 @@ pub async fn of_message(conn: Conn<'_>, message: Transid) -> Result<Vec<SegmentR
 }
 
 /// Returns the submitted segments of these messages.
-pub async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segment>> {
+pub async fn of(tx: &mut Tx<'_>, messages: &[Transid]) -> Result<Vec<Segment>> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
@@ -438,7 +438,7 @@ pub struct SegmentEnding<'a> {
 }
 
 /// Makes segments final. Skips segments that were already final.
-pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
+pub async fn finish(tx: &mut Tx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -448,13 +448,13 @@ pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<
 }
 
 /// Stores that a carrier accepted these segments, after it was unknown.
-pub async fn settle(tx: &mut WriteTx<'_>, accepted: &[(Transid, u16)]) -> Result<()> {
+pub async fn settle(tx: &mut Tx<'_>, accepted: &[(Transid, u16)]) -> Result<()> {
     let rows = accepted.iter().copied();
     query(SETTLE, ()).execute_each(tx, rows).await.map(drop)
 }
 
 /// Deletes the segments of messages that the carrier never got.
-pub async fn drop_all(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<()> {
+pub async fn drop_all(tx: &mut Tx<'_>, messages: &[Transid]) -> Result<()> {
     query(DROP, ()).execute_each(tx, messages.iter().copied()).await.map(drop)
 }
 

@@ -18,7 +18,7 @@ pub enum Dialect {
 /// once, with all rows in `$1`: a JSON array with an array per row. The result is one JSON value in
 /// the column `found`. COPY writes the rows of uploads, because there are many of them.
 ///
-/// On PostgreSQL, statements over messages have two more parameters ([`super::WriteTx::among`]):
+/// On PostgreSQL, statements over messages have two more parameters ([`super::Tx::among`]):
 /// the least and the greatest of the messages' IDs. They limit the statement to the partitions of
 /// these days or weeks. Statements over tables that can be distributed name a shard, also on
 /// PostgreSQL only. The shard is the last parameter and comes from the connection

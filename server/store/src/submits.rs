@@ -6,7 +6,7 @@ use super::messages::open_messages;
 use super::query::{Conn, query};
 use super::row::{self, from_row};
 use super::sql::{Sql, statements};
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::Result;
 
 statements! {
@@ -72,7 +72,7 @@ pub struct Taken {
 
 /// Stores that a carrier accepted these messages as a whole.
 pub async fn submitted(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     taken: &[Taken],
     carrier: &str,
     now: Timestamp,
@@ -101,12 +101,7 @@ pub struct Begun {
 }
 
 /// Stores that a carrier has, or may have, a part of these messages.
-pub async fn begin(
-    tx: &mut WriteTx<'_>,
-    begun: &[Begun],
-    carrier: &str,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn begin(tx: &mut Tx<'_>, begun: &[Begun], carrier: &str, now: Timestamp) -> Result<()> {
     if begun.is_empty() {
         return Ok(());
     }

@@ -346,7 +346,7 @@ impl Tally {
         self.events.of_message(stream, EventType::Received, id.0);
     }
 
-    /// Adds an event that isn't about a message: see [`super::WriteTx::cause`].
+    /// Adds an event that isn't about a message: see [`super::Tx::cause`].
     pub(crate) fn cause(
         &mut self,
         shard: Option<Shard>,

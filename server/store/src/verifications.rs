@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::query::{Conn, Row, query};
 use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::{Fault, Result};
 
 statements! {
@@ -189,7 +189,7 @@ pub struct VerifyFigures {
 }
 
 /// Stores that sends start these verifications, or send their codes again. Only for SQLite.
-pub async fn put(tx: &mut WriteTx<'_>, codes: &[&CodeRow], now: Timestamp) -> Result<()> {
+pub async fn put(tx: &mut Tx<'_>, codes: &[&CodeRow], now: Timestamp) -> Result<()> {
     let (new, again): (Vec<&CodeRow>, Vec<&CodeRow>) =
         codes.iter().partition(|code| code.resends.is_none());
     let rows = new.iter().map(|code| {
@@ -302,7 +302,7 @@ pub async fn last_sent(
 }
 
 /// Returns those of the verifications that exist. On PostgreSQL, locks them until the commit.
-pub async fn for_check(tx: &mut WriteTx<'_>, ids: &[VerifyId]) -> Result<Vec<CheckedVerification>> {
+pub async fn for_check(tx: &mut Tx<'_>, ids: &[VerifyId]) -> Result<Vec<CheckedVerification>> {
     let finding = query(CHECKED, ());
     let found: Vec<CheckedFields> =
         finding.find_each(tx, ids.iter().copied(), "verifications").await?;
@@ -342,7 +342,7 @@ impl From<CheckedFields> for CheckedVerification {
 }
 
 /// Stores the attempts of checked verifications, and which of them were right.
-pub async fn set_checked(tx: &mut WriteTx<'_>, checked: &[&CheckedVerification]) -> Result<()> {
+pub async fn set_checked(tx: &mut Tx<'_>, checked: &[&CheckedVerification]) -> Result<()> {
     let rows = checked.iter().map(|it| (it.id, i64::from(it.state.attempts), it.verified_at));
     let written = query(SET_CHECKED, ()).execute_each(tx, rows).await?;
     touched("verifications", checked.len(), written)

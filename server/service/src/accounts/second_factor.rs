@@ -21,7 +21,7 @@ use crate::transactions::work;
 use store::audit::{self, Actor, Change};
 use store::error::{Error, Fault, Refusal, Result};
 use store::query::Conn;
-use store::{WriteTx, accounts, second_factors, sessions};
+use store::{Tx, accounts, second_factors, sessions};
 
 /// The name under which authenticator apps list the service.
 pub(super) const ISSUER: &str = "Heliograph";
@@ -297,7 +297,7 @@ impl Accounts<'_> {
     /// factor.
     pub(crate) async fn remove_strangers_factor(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         account_id: i64,
         now: Timestamp,
     ) -> Result<()> {

@@ -26,7 +26,7 @@ use store::alarms::{self, NewAlarm};
 use store::applications::{self, KeyRow};
 use store::error::Result;
 use store::gate::Priority;
-use store::{Chore, WriteTx};
+use store::{Chore, Tx};
 
 /// A further alarm of the same kind within this time only adds to the count.
 const REPEATED_MS: i64 = 60 * 60 * 1000;
@@ -296,12 +296,7 @@ impl Applications<'_> {
 }
 
 /// Whether the owner wants an alarm of this kind, and its reason still holds.
-async fn is_meant(
-    tx: &mut WriteTx<'_>,
-    kind: AlarmKind,
-    row: &KeyRow,
-    now: Timestamp,
-) -> Result<bool> {
+async fn is_meant(tx: &mut Tx<'_>, kind: AlarmKind, row: &KeyRow, now: Timestamp) -> Result<bool> {
     let limits = row.limits();
     Ok(match kind {
         AlarmKind::FirstInternational => {

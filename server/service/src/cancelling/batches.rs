@@ -14,7 +14,7 @@ use crate::wakeups::Wakeup;
 use crate::{Messages, Service, run_detached_with_attempts};
 use store::batches::{self, StoppableBatch, UnexpandedBatch};
 use store::error::{Error, Fault, Refusal, Result};
-use store::{WriteTx, applications, hold, queue};
+use store::{Tx, applications, hold, queue};
 
 /// What to do with a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +228,7 @@ async fn stop(
 /// Stores how many rows a cancellation stopped, and what they cost. Cancels the rows that aren't
 /// messages.
 async fn count(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     id: BatchId,
     queued: (i64, Money),
     unexpanded: Option<&UnexpandedBatch>,
@@ -275,7 +275,7 @@ impl BatchChange {
 
     async fn make(
         self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         access: KeyAccess,
         id: BatchId,
         author: StopAuthor,

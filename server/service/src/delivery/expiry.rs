@@ -15,7 +15,7 @@ use store::gate::Priority;
 use store::messages::{self, Ending, Overdue, OverdueOf};
 use store::query::Conn;
 use store::test_clocks::{self, ClockRow};
-use store::{Chore, WriteTx, batches, hold, installation, queue};
+use store::{Chore, Tx, batches, hold, installation, queue};
 
 /// The number of messages that one transaction makes final.
 const CHUNK: i64 = 500;
@@ -171,7 +171,7 @@ struct Ended {
 /// Makes overdue messages final, or ends their time in the queue. `held` is since when messages are
 /// held.
 async fn end_overdue(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     which: OverdueOf,
     held: Option<Timestamp>,
     now: Timestamp,

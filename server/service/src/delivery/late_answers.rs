@@ -13,7 +13,7 @@ use store::gate::Priority;
 use store::messages::{self, Ended, Ending};
 use store::submits::{self, Taken};
 use store::timeline::{self, NewEntry};
-use store::{WriteTx, queue, segments};
+use store::{Tx, queue, segments};
 
 /// The changes by late answers of a carrier.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Delivery<'_> {
     /// that they release.
     pub(super) async fn settle_late(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         late: &[&Submitted],
         now: Timestamp,

@@ -48,7 +48,7 @@ use store::group_call::ClaimAnswer;
 use store::queue::{self, QueueState};
 use store::segments::{self, Segment};
 use store::submits::{self, Outstanding};
-use store::{WriteTx, opt_outs};
+use store::{Tx, opt_outs};
 
 /// Safety margin: no submit starts in the last sixth of a lease (10 s of 60). The last results are
 /// stored in that time. The margin also covers the difference between the clocks of two nodes.
@@ -294,7 +294,7 @@ fn begun(found: &[DueRow]) -> HashMap<Transid, Submission> {
 /// Claims due messages of a carrier in a commit group. Claims nothing if the carrier is drained.
 pub(crate) async fn claim_due(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     carrier: &str,
     limit: usize,
     lease: Lease,
@@ -324,7 +324,7 @@ pub(crate) async fn claim_due(
 /// and rejects messages whose recipients have opted out.
 async fn claim_found(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     (carrier, found): (&str, &[DueRow]),
     lease: Lease,
     now: Timestamp,

@@ -27,7 +27,7 @@ use crate::{ATTEMPTS, Inner, STATEMENTS_TIMEOUT, Service};
 use store::error::{Error, Fault, Result};
 use store::gate::Priority;
 use store::messages::Ended;
-use store::{Committed, Unanswered, WriteTx, prices};
+use store::{Committed, Tx, Unanswered, prices};
 
 /// The duration above which a group is logged.
 const SLOW: Duration = Duration::from_millis(250);
@@ -199,7 +199,7 @@ impl Worker {
 /// Writes a group: results and receipts, then sends, then claims.
 async fn write(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     inputs: &[Input],
     mut slots: Slots,
     lease: Lease,
@@ -260,7 +260,7 @@ struct Recordings {
 /// Writes results and receipts.
 async fn record(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     inputs: &[Input],
     slots: &mut Slots,
 ) -> Result<Recordings> {

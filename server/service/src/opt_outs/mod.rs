@@ -19,7 +19,7 @@ use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::opt_outs::OptOut;
 use store::query::Conn;
-use store::{WriteTx, applications, opt_outs};
+use store::{Tx, applications, opt_outs};
 
 /// The maximum number of opt-outs on a page.
 const PAGE_MAX: i64 = 1000;
@@ -164,7 +164,7 @@ impl Applications<'_> {
 /// carriers get them. Returns how many weren't on the list.
 pub(crate) async fn add(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     list: EventStream,
     numbers: &[String],
     source: OptOutSource,
@@ -183,7 +183,7 @@ pub(crate) async fn add(
 /// carriers get them. Returns how many were on the list.
 pub(crate) async fn remove(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     list: EventStream,
     numbers: &[String],
     source: OptOutSource,
@@ -238,7 +238,7 @@ struct Note {
 impl Note {
     /// Writes the entry in the transaction of the change, unless the change had no effect. The
     /// import of a file has its entry in its first transaction.
-    async fn write(self, tx: &mut WriteTx<'_>, changed: u64, now: Timestamp) -> Result<()> {
+    async fn write(self, tx: &mut Tx<'_>, changed: u64, now: Timestamp) -> Result<()> {
         let Self { access, author, action, detail } = self;
         if changed == 0 && action != HistoryAction::OptOutsImported {
             return Ok(());

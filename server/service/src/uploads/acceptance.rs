@@ -29,7 +29,7 @@ use store::error::{Error, Fault, Result};
 use store::gate::Priority;
 use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::transfers::{self, MessageTransfer, Subject};
-use store::{WriteTx, applications, row, test_clocks};
+use store::{Tx, applications, row, test_clocks};
 
 /// A request to accept an uploaded file.
 #[derive(Clone, Debug)]
@@ -244,7 +244,7 @@ impl Messages<'_> {
 
     async fn decide_batch(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         pending: &PendingUpload,
     ) -> Result<std::result::Result<BatchDecision, Reason>> {
         let now = self.now();
@@ -377,7 +377,7 @@ impl Messages<'_> {
     /// Stores the batch and moves its price out of the balance.
     async fn reserve(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         new: &NewBatch,
         funds: Funds,
         now: Timestamp,

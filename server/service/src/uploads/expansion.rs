@@ -29,7 +29,7 @@ use store::query::Conn;
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::row::touched;
 use store::transfers::{self, MessageTransfer, Subject, Transfer};
-use store::{Chore, WriteTx, hold, messages, opt_outs};
+use store::{Chore, Tx, hold, messages, opt_outs};
 
 /// The time after which a transaction takes no more chunks. On SQLite, the transaction ends sooner
 /// if another one waits at the store's gate. On PostgreSQL, commit groups don't wait there, so only
@@ -224,11 +224,7 @@ impl Messages<'_> {
     }
 
     /// Returns the prices at which an upload was accepted.
-    async fn prices_of(
-        &self,
-        tx: &mut WriteTx<'_>,
-        upload: &UnexpandedBatch,
-    ) -> Result<PricesInForce> {
+    async fn prices_of(&self, tx: &mut Tx<'_>, upload: &UnexpandedBatch) -> Result<PricesInForce> {
         let history = self.inner.prices.history(tx, upload.price_id).await?;
         let known = history.as_of(upload.price_id);
         let prices = known.at(known.time(upload.created_at));
@@ -238,7 +234,7 @@ impl Messages<'_> {
     /// Stores the rows of a chunk as messages. Returns `step` with these rows added.
     async fn expand_chunk(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         (upload, prices): (&UnexpandedBatch, &PricesInForce),
         step: Advance,
         chunk: Chunk,
@@ -313,7 +309,7 @@ impl Messages<'_> {
     /// one of the messages, its price is later released from revenue.
     async fn settle_reservation(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         upload: &UnexpandedBatch,
         cost: Money,
         now: Timestamp,
@@ -339,7 +335,7 @@ impl Messages<'_> {
     /// out later, the claim rejects the message.
     async fn reject_opted_out(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         upload: &UnexpandedBatch,
         rows: i64,
         now: Timestamp,
@@ -417,7 +413,7 @@ async fn has_expired(conn: Conn<'_>, upload: &UnexpandedBatch, now: Timestamp) -
 /// Gives up the remaining rows of an upload. They don't become messages, and their price is
 /// released. Returns false if another process changed the upload first.
 pub(crate) async fn release_rest(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     upload: &UnexpandedBatch,
     rest: MessageStatus,
     now: Timestamp,

@@ -30,7 +30,7 @@ use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
 use store::query::Conn;
 use store::webhooks::{self, AttemptRow, Replay, WebhookRow};
-use store::{WriteTx, applications, events};
+use store::{Tx, applications, events};
 
 /// The pauses between two attempts. Each varies by a fifth.
 const PAUSES_MS: [i64; 9] = {
@@ -256,7 +256,7 @@ impl Webhooks<'_> {
 
     async fn write(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         leased: &LeasedWebhook,
         batch: &EventBatch,
         attempts: &[Attempt],
@@ -353,7 +353,7 @@ impl Webhooks<'_> {
     /// Schedules the next attempt of an event, or ends the attempts. Returns when the next one is.
     async fn settle(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         row: &WebhookRow,
         delivery: &DueEvent,
         attempt: &Attempt,
@@ -386,7 +386,7 @@ impl Webhooks<'_> {
 
     async fn advance_replay(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         batch: &EventBatch,
         attempted: usize,
     ) -> Result<()> {
@@ -404,7 +404,7 @@ impl Webhooks<'_> {
 
     async fn disable(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         row: &WebhookRow,
         reason: DisabledReason,
         now: Timestamp,

@@ -20,7 +20,7 @@ use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
 use store::query::Conn;
 use store::webhooks::{self, AttemptRow, AttemptsWanted, NewWebhook, Replay, WebhookRow};
-use store::{WriteTx, applications, events};
+use store::{Tx, applications, events};
 
 /// How long the secret before a rotation also signs.
 const OLD_SECRET_MS: i64 = DAY_MS;
@@ -72,7 +72,7 @@ pub(super) fn once(access: &KeyAccess, key: &IdempotencyKey, change: &WebhookCha
 /// Returns the answer to an earlier request with the same idempotency key, if there was one.
 pub(super) async fn answered(
     once: &Once,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     now: Timestamp,
 ) -> Result<Option<ChangedWebhook>> {
     let changed = once.answered::<ChangedWebhook>(tx, now).await?;
@@ -211,7 +211,7 @@ impl Target<'_> {
     async fn apply(
         &self,
         service: &Service,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         change: &WebhookChange,
         row: Option<WebhookRow>,
     ) -> Result<bool> {
@@ -279,7 +279,7 @@ impl Target<'_> {
 
 /// Stores a new endpoint. It gets the events from now on.
 async fn create(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     stream: EventStream,
     (id, url, types): (WebhookId, &EndpointUrl, Option<&[EventType]>),
     sealed: &str,
@@ -299,7 +299,7 @@ async fn create(
 /// taken.
 async fn replay(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     row: &WebhookRow,
     position: i64,
     now: Timestamp,
@@ -314,7 +314,7 @@ async fn replay(
 
 /// Notes a change of an endpoint in the audit log.
 async fn note(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     owner: &ApplicationRow,
     action: &'static str,
     id: WebhookId,
