@@ -16,15 +16,9 @@ statements! {
         WHERE application_id = $1 AND id = (
             SELECT MAX(id) FROM limit_alarms WHERE application_id = $1 AND kind = $2
               AND id >= $3{ AND shard = $shard}){ AND shard = $shard}");
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO limit_alarms (application_id, id, kind, count, example, detail)
-            VALUES ($1, $2, $3, $4, $5, $6)",
-        postgres: r"
-            INSERT INTO limit_alarms (application_id, id, kind, count, example, detail, shard)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        ..Sql::IN_SHARD
-    };
+    const INSERT: Sql = Sql::in_shard(r"
+        INSERT INTO limit_alarms (application_id, id, kind, count, example, detail{, shard})
+        VALUES ($1, $2, $3, $4, $5, $6{, $shard})");
     /// For an application without such a day, counts from its creation.
     const INTERNATIONAL_AFTER: Sql = Sql::in_shard(r"
         UPDATE applications SET international_day = $2
@@ -45,18 +39,10 @@ statements! {
     const READ_OF_KIND: Sql = Sql::in_shard(r"
         UPDATE limit_alarms SET read_at = $2
         WHERE application_id = $1 AND kind = $3 AND read_at IS NULL{ AND shard = $shard}");
-    const COUNT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO limit_refusals AS r (application_id, reason, day, n)
-            VALUES ($1, $2, $3, $4)
-            ON CONFLICT (application_id, reason, day) DO UPDATE SET n = r.n + excluded.n",
-        postgres: r"
-            INSERT INTO limit_refusals AS r (application_id, reason, day, n, shard)
-            VALUES ($1, $2, $3, $4, $5)
-            ON CONFLICT (application_id, reason, day, shard)
-            DO UPDATE SET n = r.n + excluded.n",
-        ..Sql::IN_SHARD
-    };
+    const COUNT: Sql = Sql::in_shard(r"
+        INSERT INTO limit_refusals AS r (application_id, reason, day, n{, shard})
+        VALUES ($1, $2, $3, $4{, $shard})
+        ON CONFLICT (application_id, reason, day{, shard}) DO UPDATE SET n = r.n + excluded.n");
     const FORGET_COUNTS: Sql = Sql::in_shard(
         "DELETE FROM limit_refusals WHERE day < $1{ AND shard = $shard}");
     const COUNTS: Sql = Sql::in_shard(r"

@@ -11,11 +11,8 @@ use crate::error::{Error, Fault, Result};
 statements! {
     /// Locks the row of the application's live key. Other transactions that store calls of the
     /// application or close its account wait for this one. Returns no row if the account is closed.
-    const HOLD: Sql = Sql {
-        sqlite: "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live'",
-        postgres: "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live' FOR UPDATE",
-        ..Sql::ANYWHERE
-    };
+    const HOLD: Sql = Sql::same(
+        "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live'{ FOR UPDATE}");
     /// `$1` is `[[at, kind, call, client, recipient, reason, detail]]`.
     const INSERT: Sql = Sql {
         sqlite: r"

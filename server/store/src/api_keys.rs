@@ -16,11 +16,8 @@ statements! {
         ON CONFLICT (reference, kind) DO UPDATE
         SET last_four = excluded.last_four, made_at = excluded.made_at, used_at = NULL, used_from = NULL");
     /// If two transactions replace a key, the second one reads what the first one wrote.
-    const LAST_FOUR: Sql = Sql {
-        sqlite: "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2",
-        postgres: "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2 FOR UPDATE",
-        ..Sql::ANYWHERE
-    };
+    const LAST_FOUR: Sql = Sql::same(
+        "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2{ FOR UPDATE}");
     const FORGET_CALLS: Sql = Sql::same(r"
         DELETE FROM api_key_calls WHERE reference = $1 AND kind = $2");
     const FORGET_CLIENTS: Sql = Sql::same(r"

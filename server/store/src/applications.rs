@@ -90,19 +90,11 @@ statements! {
         INSERT INTO reference_shards (reference, shard, account_id, application_id)
         SELECT $1, $3, $2, COALESCE(MAX(application_id), 0) + 1 FROM reference_shards
         ON CONFLICT (reference) DO NOTHING RETURNING application_id AS id");
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
-                sender_state, balance, test_balance, test_day, created_at)
-            VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7)
-            ON CONFLICT DO NOTHING RETURNING id",
-        postgres: r"
-            INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
-                sender_state, balance, test_balance, test_day, created_at, id, shard)
-            VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7, $8, $9)
-            ON CONFLICT DO NOTHING RETURNING id",
-        ..Sql::IN_SHARD
-    };
+    const INSERT: Sql = Sql::in_shard(r"
+        INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
+            sender_state, balance, test_balance, test_day, created_at{, id, shard})
+        VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7{, $8, $shard})
+        ON CONFLICT DO NOTHING RETURNING id");
     const HAS_CATEGORY: Sql = Sql::in_shard(r"
         SELECT id FROM applications WHERE account_id = $1 AND category = $2
           AND deleted_at IS NULL{ AND shard = $shard}");

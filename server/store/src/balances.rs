@@ -15,9 +15,7 @@ statements! {
             SELECT id, balance FROM applications WHERE id = ?1",
         postgres: r"
             SELECT id, balance FROM applications
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2
+            WHERE id = ANY ({ids}) AND shard = $2
             ORDER BY id FOR UPDATE",
         ..Sql::IN_SHARD
     };

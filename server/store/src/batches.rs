@@ -197,9 +197,7 @@ statements! {
             SELECT COALESCE(json_agg(json_build_array(m.id)), '[]')::text AS found
             FROM messages m
             JOIN batches b ON b.id = m.batch_id
-            WHERE m.id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND m.id BETWEEN $2 AND $3 AND m.shard = $4 AND b.shard = $4
+            WHERE m.id = ANY ({ids}) AND m.id BETWEEN $2 AND $3 AND m.shard = $4 AND b.shard = $4
               AND b.cancelled_at IS NOT NULL",
         ..Sql::IN_SHARD
     };

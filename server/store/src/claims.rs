@@ -101,26 +101,14 @@ statements! {
             JOIN applications a ON a.id = q.application_id AND a.shard = $2",
         ..Sql::IN_SHARD
     };
-    const ENDED_LEASES: Sql = Sql {
-        sqlite: r"
-            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments,
-                   a.lost_answer
-            FROM queue q
-            JOIN messages m ON m.id = q.message_id
-            JOIN applications a ON a.id = q.application_id
-            WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
-            LIMIT $2",
-        postgres: r"
-            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments,
-                   a.lost_answer
-            FROM queue q
-            JOIN messages m ON m.id = q.message_id
-            JOIN applications a ON a.id = q.application_id
-            WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
-              AND q.shard = $4 AND m.shard = $4 AND a.shard = $4
-            LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
-        ..Sql::IN_SHARD
-    };
+    const ENDED_LEASES: Sql = Sql::in_shard(r"
+        SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments, a.lost_answer
+        FROM queue q
+        JOIN messages m ON m.id = q.message_id
+        JOIN applications a ON a.id = q.application_id
+        WHERE q.lease_token <> 0 AND q.due_at <= $1
+          AND m.id >= $3{ AND q.shard = $shard AND m.shard = $shard AND a.shard = $shard}
+        LIMIT $2{ FOR UPDATE OF q SKIP LOCKED}");
 }
 
 /// A row of the queue that can be claimed. The fields are in the order of [`DUE`].

@@ -177,9 +177,7 @@ statements! {
         sqlite: "DELETE FROM batch_counts WHERE batch_id = ?1",
         postgres: r"
             DELETE FROM batch_counts
-            WHERE batch_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            WHERE batch_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
 }

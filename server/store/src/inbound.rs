@@ -92,8 +92,7 @@ statements! {
         sqlite: "DELETE FROM inbound_parts WHERE id = ?1",
         postgres: r"
             DELETE FROM inbound_parts
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+            WHERE id = ANY ({ids})",
         ..Sql::ANYWHERE
     };
     /// Messages whose parts may be complete, or whose first part came before `$1`. Transactions
@@ -142,8 +141,7 @@ statements! {
         sqlite: "DELETE FROM unassigned_inbound WHERE id = ?1",
         postgres: r"
             DELETE FROM unassigned_inbound
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+            WHERE id = ANY ({ids})",
         ..Sql::ANYWHERE
     };
     const ALL: Sql = listed!(" AND $6 = '' AND $7 = ''");
@@ -157,9 +155,7 @@ statements! {
         postgres: r"
             SELECT id, test, number, recipient, body, segments, keyword, optout
             FROM inbound_messages
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            WHERE id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     const NTH_AFTER: Sql = Sql::in_shard(r"

@@ -48,9 +48,7 @@ statements! {
                 id, CASE kind WHEN 'local' THEN $2 || number ELSE number END
             )), '[]')::text AS found
             FROM messages
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND id BETWEEN $3 AND $4 AND shard = $5",
+            WHERE id = ANY ({ids}) AND id BETWEEN $3 AND $4 AND shard = $5",
         ..Sql::IN_SHARD
     };
     const FIRST: Sql = Sql::in_shard(
@@ -115,9 +113,7 @@ statements! {
         SELECT COUNT(*) AS n
         FROM (
             SELECT 1 FROM messages
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND id BETWEEN $2 AND $3 AND shard = $4
+            WHERE id = ANY ({ids}) AND id BETWEEN $2 AND $3 AND shard = $4
             ORDER BY id FOR UPDATE) m");
     const OPEN: Sql = Sql {
         sqlite: r"
@@ -130,9 +126,7 @@ statements! {
             FROM (
                 SELECT id, application_id, test, batch_id, created_at, status, cost, send_at
                 FROM messages
-                WHERE id = ANY (
-                    ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-                  AND id BETWEEN $2 AND $3 AND shard = $4
+                WHERE id = ANY ({ids}) AND id BETWEEN $2 AND $3 AND shard = $4
                   AND status < {delivered}
                 ORDER BY id FOR UPDATE) m",
         ..Sql::IN_SHARD

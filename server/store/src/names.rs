@@ -9,6 +9,7 @@
 //! - `{slot_bits}`: the bits of an ID that hold the node's slot. `{id_epoch}`, `{id_low_bits}`: the
 //!   parts of `compose_id`.
 //! - `{statuses}`, `{transfer_kinds}`: the rows `(code, 'name')` of all of them, after `VALUES`.
+//! - `{ids}`: the array of the IDs that PostgreSQL gets in `$1`.
 //! - `{delivery_times}`: the rows `(limit)` of the delivery time buckets, after `VALUES`.
 //!
 //! Braces whose text begins with a space or a comma hold a part for PostgreSQL only, such as
@@ -160,6 +161,12 @@ impl<const N: usize> Out<N> {
         if is_at(bytes, at, "transfer_kinds") {
             self.rows(STATUSES, STATUSES + KINDS);
             return "transfer_kinds".len();
+        }
+        if is_at(bytes, at, "ids") {
+            self.text(
+                "ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))",
+            );
+            return "ids".len();
         }
         if is_at(bytes, at, "delivery_times") {
             self.delivery_times();

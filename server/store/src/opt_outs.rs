@@ -43,8 +43,7 @@ statements! {
                   AND o.number = CASE m.kind WHEN 'local' THEN $2 || m.number ELSE m.number END
                   AND o.shard = $5
                 OFFSET 0) o
-            WHERE m.id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+            WHERE m.id = ANY ({ids})
               AND m.id BETWEEN $3 AND $4 AND m.unit_price > 0 AND m.shard = $5",
         ..Sql::IN_SHARD
     };

@@ -19,9 +19,7 @@ statements! {
         sqlite: "SELECT message_id FROM queue WHERE message_id = ?1",
         postgres: r"
             SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found FROM queue
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     const RESUME: Sql = Sql::in_shard(r"
@@ -137,8 +135,7 @@ statements! {
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
-            WHERE q.message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+            WHERE q.message_id = ANY ({ids})
               AND q.shard = $4 AND m.shard = $4 AND a.shard = $4 AND m.id BETWEEN $2 AND $3
               AND m.test = 0",
         ..Sql::IN_SHARD
@@ -161,9 +158,7 @@ statements! {
             DELETE FROM queue WHERE message_id = ?1",
         postgres: r"
             DELETE FROM queue
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     const DROP_UNCLAIMED: Sql = Sql {
@@ -173,8 +168,7 @@ statements! {
             RETURNING message_id",
         postgres: r"
             DELETE FROM queue
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+            WHERE message_id = ANY ({ids})
               AND lease_token = 0 AND (submission = 0 OR $2 = 1) AND shard = $3
             RETURNING message_id",
         ..Sql::IN_SHARD

@@ -112,9 +112,7 @@ statements! {
                 message_id, segment, segments, status, error, submits,
                 CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)), '[]')::text AS found
             FROM segments
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     const NAMED: Sql = Sql {
@@ -210,9 +208,7 @@ statements! {
         sqlite: "DELETE FROM segments WHERE message_id = ?1",
         postgres: r"
             DELETE FROM segments
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[message, segment, status, error]]`.

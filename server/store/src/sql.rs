@@ -40,13 +40,14 @@ impl Sql {
     /// Like [`Self::IN_SHARD`], over tables that can't be distributed.
     pub(crate) const ANYWHERE: Self = Self { names_shard: false, ..Self::IN_SHARD };
 
-    /// A statement with one text for both databases.
+    /// A statement with one text for both databases. Braces hold a part for PostgreSQL only:
+    /// `… WHERE id = $1{ FOR UPDATE}`.
     pub const fn same(text: &'static str) -> Self {
         Self { sqlite: text, postgres: text, names_shard: false }
     }
 
-    /// Like [`Self::same`], over tables that can be distributed. Braces hold a part for PostgreSQL
-    /// only: `… WHERE id = $1{ AND shard = $shard}`.
+    /// Like [`Self::same`], over tables that can be distributed:
+    /// `… WHERE id = $1{ AND shard = $shard}`.
     pub(crate) const fn in_shard(text: &'static str) -> Self {
         Self { names_shard: true, ..Self::same(text) }
     }

@@ -111,9 +111,7 @@ statements! {
         SELECT COUNT(*) AS n
         FROM (
             SELECT 1 FROM batches
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2
+            WHERE id = ANY ({ids}) AND shard = $2
             ORDER BY id FOR UPDATE) b");
     /// `$1` is `[[batch, status, n to add]]`.
     const COUNT_IN_BATCHES: Sql = Sql {

@@ -34,9 +34,7 @@ statements! {
         postgres: r"
             SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found
             FROM message_timeline
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND detail = $2 AND shard = $3",
+            WHERE message_id = ANY ({ids}) AND detail = $2 AND shard = $3",
         ..Sql::IN_SHARD
     };
 }

@@ -13,17 +13,10 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
-                bank_id, batch_id, balance_after, created_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        postgres: r"
-            INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
-                bank_id, batch_id, balance_after, created_at, id, shard)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-        ..Sql::IN_SHARD
-    };
+    const INSERT: Sql = Sql::in_shard(r"
+        INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
+            bank_id, batch_id, balance_after, created_at{, id, shard})
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9{, $10, $shard})");
     const STATEMENT: Sql = Sql::in_shard(r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
         FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4{ AND shard = $shard}

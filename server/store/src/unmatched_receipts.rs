@@ -66,9 +66,7 @@ statements! {
             DELETE FROM unmatched_receipts WHERE carrier = ?2 AND receipt = ?1",
         postgres: r"
             DELETE FROM unmatched_receipts
-            WHERE receipt = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND carrier = $2",
+            WHERE receipt = ANY ({ids}) AND carrier = $2",
         ..Sql::ANYWHERE
     };
     const SET_FORM: Sql = Sql {
@@ -76,9 +74,7 @@ statements! {
             UPDATE unmatched_receipts SET form = ?3 WHERE carrier = ?2 AND receipt = ?1",
         postgres: r"
             UPDATE unmatched_receipts SET form = $3
-            WHERE receipt = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND carrier = $2",
+            WHERE receipt = ANY ({ids}) AND carrier = $2",
         ..Sql::ANYWHERE
     };
     const ANY: Sql =

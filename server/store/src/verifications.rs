@@ -57,9 +57,7 @@ statements! {
                 resends, sent_at)), '[]')::text AS found
             FROM (
                 SELECT * FROM verifications
-                WHERE id = ANY (
-                    ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-                  AND shard = $2
+                WHERE id = ANY ({ids}) AND shard = $2
                 ORDER BY id FOR UPDATE) v",
         ..Sql::IN_SHARD
     };
