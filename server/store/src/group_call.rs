@@ -2,7 +2,7 @@
 //! transaction. `run_commit_group.sql` documents the parameters and the answer.
 
 #[cfg(test)]
-mod plans;
+mod tests;
 
 use std::time::Duration;
 

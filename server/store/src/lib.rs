@@ -63,8 +63,6 @@ pub mod outbox;
 pub mod passkeys;
 pub mod planted;
 mod postgres;
-#[cfg(test)]
-pub mod prepared;
 pub mod prices;
 pub mod quarters;
 pub mod query;
@@ -88,11 +86,11 @@ pub mod sql;
 mod sqlite;
 pub mod staff_lists;
 pub mod statements;
-#[cfg(test)]
-mod statements_on_citus;
 pub mod submits;
 pub mod tally;
 pub mod test_clocks;
+#[cfg(test)]
+mod tests;
 pub mod timeline;
 mod transaction;
 pub mod transfers;

@@ -2,7 +2,7 @@
 
 mod paths;
 #[cfg(test)]
-mod plans;
+pub(crate) mod tests;
 
 pub use paths::{Condition, Path};
 
@@ -207,37 +207,4 @@ fn begin<'a>(sql: String, selection: &Selection, span: Span, limit: i64) -> Quer
 /// Counts the messages that no carrier has accepted yet, at most `limit`.
 pub async fn queued(conn: Conn<'_>, limit: i64) -> Result<i64> {
     query(QUEUED, limit).fetch_one(conn, |row| row.get("n")).await
-}
-
-/// Returns every statement that [`list`] and [`count`] can build.
-#[cfg(test)]
-pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
-    let mut statements = vec![paths::list_by_id(dialect), paths::list_scheduled(dialect)];
-    for path in Path::ALL {
-        for chosen in 0..16 {
-            let conditions = some_conditions(chosen);
-            let leading = conditions.iter().find(|condition| condition.path() == Some(path));
-            // A path that needs a condition is never taken without it.
-            if leading.is_some() || path == Path::Application {
-                statements.push(path.count(dialect, leading));
-            }
-            if leading.is_some() || matches!(path, Path::Application | Path::Queue) {
-                statements.push(path.list(dialect, &conditions));
-            }
-        }
-    }
-    statements
-}
-
-/// Returns those of the four conditions whose bit is set in `chosen`.
-#[cfg(test)]
-fn some_conditions(chosen: u32) -> Vec<Condition> {
-    let all = [
-        Condition::Requestid(String::new()),
-        Condition::Batch(BatchId(0)),
-        Condition::Number(String::new()),
-        Condition::Status(MessageStatus::Rejected),
-    ];
-    let chosen = all.into_iter().enumerate().filter(|(place, _)| chosen >> place & 1 == 1);
-    chosen.map(|(_, condition)| condition).collect()
 }

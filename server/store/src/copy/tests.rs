@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use super::super::prepared::stores;
+use super::super::tests::stores;
 use super::*;
 
 /// Tables that aren't copied: they hold the state of running processes or the schema's version.
