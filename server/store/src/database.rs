@@ -216,6 +216,13 @@ impl Store {
         self.enter(priority, counter, self.dialect.begin()).await
     }
 
+    /// Like [`Self::begin_as`], for the rows of a shard.
+    pub async fn begin_at(&self, shard: Shard, priority: Priority) -> Result<Tx<'_>> {
+        let mut tx = self.begin_as(priority).await?;
+        tx.at(shard);
+        Ok(tx)
+    }
+
     /// Returns whether a transaction of this process is waiting to write.
     pub fn does_somebody_wait(&self) -> bool {
         self.gate.does_somebody_wait()

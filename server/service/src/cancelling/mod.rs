@@ -80,8 +80,7 @@ impl Messages<'_> {
         run_detached_with_attempts(self, move |service| {
             let once = once.clone();
             async move {
-                let mut tx = service.store().begin_as(Priority::Verb).await?;
-                tx.at(shard);
+                let mut tx = service.store().begin_at(shard, Priority::Verb).await?;
                 let now = service.now();
                 if let Some(answered) = answered(once.as_ref(), &mut tx, now).await? {
                     return Ok(answered);
@@ -202,11 +201,4 @@ impl StopAuthor {
             }
         }
     }
-}
-
-/// Begins a transaction of a verb in a shard.
-async fn begin(service: &Service, shard: domain::ids::Shard) -> Result<Tx<'_>> {
-    let mut tx = service.store().begin_as(Priority::Verb).await?;
-    tx.at(shard);
-    Ok(tx)
 }

@@ -69,8 +69,7 @@ impl Delivery<'_> {
             Leases::Over => (now, least_queued(now)),
             Leases::OverInBackup => (now, 0),
         };
-        let mut tx = self.store().begin_as(Priority::Results).await?;
-        tx.at(shard);
+        let mut tx = self.store().begin_at(shard, Priority::Results).await?;
         tx.tally.counter = Counter::Others;
         let ended_leases = claims::ended_leases(&mut tx, ended_by, least, CHUNK).await?;
         let count = i64::try_from(ended_leases.len()).unwrap_or(CHUNK);

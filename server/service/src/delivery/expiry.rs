@@ -72,8 +72,7 @@ impl Delivery<'_> {
         for which in [OverdueOf::TestIds(of, from, below), scheduled] {
             loop {
                 let step = run_detached_with_attempts(self, move |service| async move {
-                    let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                    tx.at(shard);
+                    let mut tx = service.store().begin_at(shard, Priority::Bulk).await?;
                     let ended = end_overdue(&mut tx, which, None, service.now()).await?;
                     tx.commit().await?;
                     Ok(ended)

@@ -70,8 +70,7 @@ impl Delivery<'_> {
                 let (carrier, results) = (carrier.clone(), results.clone());
                 async move {
                     let now = service.now();
-                    let mut tx = service.store().begin_as(Priority::Results).await?;
-                    tx.at(shard);
+                    let mut tx = service.store().begin_at(shard, Priority::Results).await?;
                     let ids: Vec<Transid> = results.iter().map(|result| result.id).collect();
                     messages::lock(&mut tx, &ids).await?;
                     let rows: Vec<_> = results.iter().flat_map(super::results::rows).collect();

@@ -389,8 +389,7 @@ impl Delivery<'_> {
 
     async fn resume_some(&self, shard: Shard, application_id: ApplicationId) -> Result<u64> {
         run_detached_with_attempts(self, move |service| async move {
-            let mut tx = service.store().begin_as(Priority::Bulk).await?;
-            tx.at(shard);
+            let mut tx = service.store().begin_at(shard, Priority::Bulk).await?;
             let resumed =
                 queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
             tx.commit().await?;

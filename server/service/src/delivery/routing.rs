@@ -574,8 +574,7 @@ impl Delivery<'_> {
         after: Transid,
         now: Timestamp,
     ) -> Result<Option<Transid>> {
-        let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        tx.at(shard);
+        let mut tx = self.store().begin_at(shard, Priority::Bulk).await?;
         let waiting = if carrier == NO_CARRIER {
             // All of these rows leave the queue, move or wait, so each query finds the next rows.
             queue::unrouted(&mut tx, carrier, now, CHUNK).await?

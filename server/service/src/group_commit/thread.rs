@@ -175,8 +175,7 @@ impl Worker {
     ) -> Result<(Outcome, Committed)> {
         let begun = Instant::now();
         let store = service.store();
-        let mut tx = store.begin_as(Priority::CommitGroup).await?;
-        tx.at(self.shard);
+        let mut tx = store.begin_at(self.shard, Priority::CommitGroup).await?;
         let lease = Lease::begin(service, self.shard, begun, service.now());
         let slots = Consumers::begin(&self.consumers, self.shard);
         let writing = write(service, &mut tx, inputs, slots, lease);

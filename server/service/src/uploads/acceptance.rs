@@ -128,8 +128,7 @@ impl Messages<'_> {
         };
         let shard = self.shard_of(pending.key.reference()).await.map_err(refuse)?;
         let (tx, accepted, id) = loop {
-            let mut tx = self.store().begin_as(Priority::Verb).await.map_err(refuse)?;
-            tx.at(shard);
+            let mut tx = self.store().begin_at(shard, Priority::Verb).await.map_err(refuse)?;
             let decision = self.decide_batch(&mut tx, &pending).await.map_err(refuse)?;
             match decision.map_err(SendError::Refused)? {
                 BatchDecision::New(accepted, id) => break (tx, accepted, id),

@@ -125,8 +125,7 @@ impl Messages<'_> {
         if upload.waits_until.is_some_and(|at| at > now) {
             return Ok(Step::Elsewhere);
         }
-        let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        tx.at(shard);
+        let mut tx = self.store().begin_at(shard, Priority::Bulk).await?;
         let ids = self.inner.ids.range(now, upload.rows, self.inner.node.slot());
         if !batches::start(&mut tx, upload, ids, now).await? {
             return Ok(Step::Elsewhere);
@@ -367,8 +366,7 @@ impl Messages<'_> {
         upload: &UnexpandedBatch,
         rest: MessageStatus,
     ) -> Result<Step> {
-        let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        tx.at(shard);
+        let mut tx = self.store().begin_at(shard, Priority::Bulk).await?;
         if !release_rest(&mut tx, upload, rest, self.now()).await? {
             return Ok(Step::Elsewhere);
         }

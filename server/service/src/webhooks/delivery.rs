@@ -165,8 +165,7 @@ impl Webhooks<'_> {
     async fn lease(&self, shard: Shard, due: Vec<i64>) -> Result<Vec<LeasedWebhook>> {
         let service = self.0.clone();
         run_detached(async move {
-            let mut tx = service.store().begin_as(Priority::Results).await?;
-            tx.at(shard);
+            let mut tx = service.store().begin_at(shard, Priority::Results).await?;
             let now = service.now();
             let until = now.plus_ms(LEASE_MS);
             let mut leased = Vec::new();
@@ -225,8 +224,7 @@ impl Webhooks<'_> {
         run_detached_with_attempts(self, move |service| {
             let done = Arc::clone(&done);
             async move {
-                let mut tx = service.store().begin_as(Priority::Results).await?;
-                tx.at(leased.shard);
+                let mut tx = service.store().begin_at(leased.shard, Priority::Results).await?;
                 let (batch, attempts) = &*done;
                 let more = service.webhooks().write(&mut tx, &leased, batch, attempts).await?;
                 tx.commit().await?;
@@ -245,8 +243,7 @@ impl Webhooks<'_> {
     pub async fn end_lease(&self, leased: &LeasedWebhook) -> Result<()> {
         let (service, leased) = (self.0.clone(), *leased);
         run_detached(async move {
-            let mut tx = service.store().begin_as(Priority::Results).await?;
-            tx.at(leased.shard);
+            let mut tx = service.store().begin_at(leased.shard, Priority::Results).await?;
             let now = Some(service.now());
             webhooks::release(&mut tx, leased.id.0, leased.token, now).await?;
             tx.commit().await
