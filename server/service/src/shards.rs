@@ -56,7 +56,6 @@ impl Shards {
     }
 }
 
-/// Returns all shards of an installation with `count` shards.
 pub(crate) fn all(count: i64) -> impl Iterator<Item = Shard> {
     (1..=count).map(Shard)
 }

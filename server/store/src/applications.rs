@@ -270,7 +270,6 @@ pub struct CodeSettings {
 
 /// The limits that the owner of an application has set.
 pub struct StoredLimits {
-    /// The text in the database.
     pub text: String,
     pub limits: SendLimits,
 }
@@ -415,7 +414,6 @@ pub struct Address {
     pub application_id: ApplicationId,
 }
 
-/// Returns the address of the application with this reference.
 pub async fn address_of(conn: Conn<'_>, reference: Reference) -> Result<Option<Address>> {
     let read = |row: &Row<'_>| {
         Ok(Address { shard: Shard(row.get("shard")?), application_id: row.get("application_id")? })
@@ -459,7 +457,6 @@ pub async fn sending(conn: Conn<'_>, id: ApplicationId) -> Result<SendingRow> {
     query(SENDING, id).fetch_one(conn, read).await
 }
 
-/// A new application.
 pub struct NewRow<'a> {
     pub account_id: i64,
     pub category: Category,
@@ -704,7 +701,6 @@ pub async fn add_balance(
         .await
 }
 
-/// The balances of an application.
 pub struct Balances {
     pub balance: Money,
     pub test_balance: Money,

@@ -230,7 +230,6 @@ pub struct NewBatch {
     pub rows: i64,
     pub pages: i64,
     pub cost: Money,
-    /// The base prices.
     pub prices: Prices,
     /// The ID of the newest price change when the batch was priced.
     pub price_id: i64,

@@ -63,7 +63,6 @@ impl AnswerState {
 /// An answer of one process to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandAnswer {
-    /// The slot of the node.
     pub node: i64,
     /// Among the node's answers to the command, from 1.
     pub number: i64,

@@ -216,7 +216,6 @@ pub struct StartedMessage {
     /// The nonce and the number of digits of the verification's code.
     pub nonce: Option<i64>,
     pub digits: Option<usize>,
-    /// Of the application.
     pub reference: Reference,
 }
 

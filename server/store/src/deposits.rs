@@ -173,7 +173,6 @@ pub async fn known_references(
         .await
 }
 
-/// Returns the sum of the unmatched deposits.
 pub async fn unmatched_sum(conn: Conn<'_>) -> Result<Money> {
     query(UNMATCHED_SUM, ()).fetch_one(conn, |row| row.get("amount")).await
 }

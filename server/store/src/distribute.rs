@@ -111,7 +111,6 @@ pub enum Distribution {
 /// The host and the port of a worker.
 pub type Address = (String, i64);
 
-/// The location of a shard.
 pub struct ShardPlace {
     pub shard: i64,
     pub citus_shard: i64,
@@ -280,7 +279,6 @@ pub async fn distribute_commit_groups(conn: Conn<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns the location of each shard.
 pub async fn places(conn: Conn<'_>, shards: i64) -> Result<Vec<ShardPlace>> {
     let read =
         |row: &Row<'_>| from_row!(row => ShardPlace { shard, citus_shard, worker: address(row)? });

@@ -128,7 +128,6 @@ pub struct NumberOf<'a> {
     pub for_carrier: &'a str,
 }
 
-/// A verification of a number.
 pub struct CodeOfNumber {
     pub id: i64,
     pub created_at: Timestamp,
@@ -253,7 +252,6 @@ impl NumberOf<'_> {
         .await
     }
 
-    /// Returns the IDs of the messages to the number.
     pub async fn message_ids(&self, conn: Conn<'_>) -> Result<Vec<Transid>> {
         let EventStream { application_id, test } = self.stream;
         query(MESSAGE_IDS, (application_id, test, self.digits, self.kind.as_str()))

@@ -126,7 +126,6 @@ pub struct NewEvents {
     others: BTreeMap<Option<Shard>, Vec<NewEvent>>,
 }
 
-/// An event with its data.
 type NewEvent = (EventStream, EventType, String);
 
 /// A stream, locked until the transaction ends.

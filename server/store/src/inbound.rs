@@ -329,7 +329,6 @@ pub async fn parts(conn: Conn<'_>, keys: &[PartsKey]) -> Result<Vec<StoredPart>>
     query(PARTS, ()).find_each(conn, keys.iter().map(PartsKey::columns), "inbound_parts").await
 }
 
-/// Deletes parts.
 pub async fn drop_parts(conn: Conn<'_>, ids: &[i64]) -> Result<()> {
     let dropped = query(DROP_PARTS, ()).execute_each(conn, ids.iter().copied()).await?;
     touched("inbound_parts", ids.len(), dropped)

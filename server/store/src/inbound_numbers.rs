@@ -107,7 +107,6 @@ pub async fn remove(conn: Conn<'_>, number: &str, keyword: Option<&Keyword>) -> 
     Ok(query(REMOVE, (number, code(keyword))).execute(conn).await? == 1)
 }
 
-/// Removes all numbers of an application.
 pub async fn remove_all(conn: Conn<'_>, id: ApplicationId) -> Result<()> {
     query(REMOVE_ALL, id).execute(conn).await.map(drop)
 }

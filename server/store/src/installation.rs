@@ -54,7 +54,6 @@ pub async fn currency(conn: Conn<'_>) -> Result<String> {
     query(CURRENCY, ()).fetch_one(conn, |row| row.get("currency")).await
 }
 
-/// Returns the number of shards.
 pub async fn shards(conn: Conn<'_>) -> Result<i64> {
     if !conn.dialect().is_shared() {
         return Ok(1);

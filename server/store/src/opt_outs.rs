@@ -163,7 +163,6 @@ pub async fn remove(conn: Conn<'_>, list: EventStream, number: &str) -> Result<b
     Ok(removing.execute(conn).await? == 1)
 }
 
-/// Removes the lists of an application.
 pub async fn remove_all(conn: Conn<'_>, id: ApplicationId) -> Result<()> {
     query(REMOVE_ALL, id).execute(conn).await.map(drop)
 }
@@ -178,7 +177,6 @@ pub async fn list(
     query(LIST, (list.application_id, list.test, below, limit)).fetch_all(conn, read).await
 }
 
-/// Returns the opt-out of a number.
 pub async fn one(conn: Conn<'_>, list: EventStream, number: &str) -> Result<Option<OptOut>> {
     query(ONE, (list.application_id, list.test, number)).fetch_optional(conn, read).await
 }

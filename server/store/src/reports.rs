@@ -39,7 +39,6 @@ pub struct Span {
     pub below: i64,
 }
 
-/// A stored message.
 pub struct MessageRow {
     pub application_id: ApplicationId,
     pub record: MessageRecord,

@@ -81,7 +81,6 @@ pub(crate) fn batch_from_number<'de, D: serde::Deserializer<'de>>(
     Ok(Option::<i64>::deserialize(from)?.map(BatchId))
 }
 
-/// Serializes rows as a JSON parameter.
 pub fn json(rows: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::Failed(error.into()))
 }

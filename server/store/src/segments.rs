@@ -226,7 +226,6 @@ statements! {
     };
 }
 
-/// A submitted segment.
 pub struct NewSegment {
     pub message_id: Transid,
     pub segment: u16,

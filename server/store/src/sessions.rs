@@ -93,7 +93,6 @@ pub struct Valid {
     pub made_after: Timestamp,
 }
 
-/// A stored session.
 pub struct Stored {
     pub account_id: Option<i64>,
     pub data: String,

@@ -149,7 +149,6 @@ struct DayKey {
     application_id: ApplicationId,
     test: i64,
     day: i64,
-    /// The code of the status.
     status: i64,
 }
 
@@ -225,7 +224,6 @@ impl Counter {
 /// counts until then. The order of the writes is fixed, so that two transactions can't wait for
 /// each other.
 pub struct Tally {
-    /// The number of this node.
     node: i64,
     pub counter: Counter,
     days: BTreeMap<DayKey, i64>,

@@ -208,7 +208,6 @@ pub async fn of(conn: Conn<'_>, application_id: ApplicationId) -> Result<TestClo
     Ok(found.map(|row| row.clock).unwrap_or_default())
 }
 
-/// Returns the clock of the application with this reference.
 pub async fn of_reference(conn: Conn<'_>, reference: Reference) -> Result<TestClock> {
     let found = query(OF_REFERENCE, reference.as_str()).fetch_optional(conn, clock).await?;
     Ok(found.map(|row| row.clock).unwrap_or_default())

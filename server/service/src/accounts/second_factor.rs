@@ -169,7 +169,6 @@ impl Accounts<'_> {
         }
     }
 
-    /// Returns a new random secret.
     pub fn new_totp_secret(&self) -> TotpSecret {
         TotpSecret(self.entropy().bytes())
     }

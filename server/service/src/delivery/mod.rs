@@ -69,7 +69,6 @@ const RESUME_CHUNK: i64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub token: i64,
-    /// The shard of the messages.
     pub shard: Shard,
     /// When the lease ends, by the wall clock. The clocks of the nodes agree only roughly.
     pub until: Timestamp,

@@ -205,7 +205,6 @@ struct Crossed {
     /// The carrier message ID of the segment.
     carrier_message_id: String,
     message_id: Transid,
-    /// The shard of the message.
     shard: Shard,
 }
 

@@ -120,7 +120,6 @@ impl Network {
         routes.any(|route| route.carrier == carrier && route.matches(&facts))
     }
 
-    /// Returns for each route whether it is open.
     fn open_routes(&self, now: Timestamp) -> Vec<bool> {
         let routes = self.routes.as_slice().iter();
         routes.map(|r| r.hours.as_ref().is_none_or(|hours| hours.include(now))).collect()

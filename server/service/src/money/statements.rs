@@ -288,7 +288,6 @@ impl crate::Money<'_> {
         self.store_statement(opened, columns, currency).await
     }
 
-    /// Returns the newest bank statements.
     pub async fn bank_statements(&self) -> Result<Vec<BankStatement>> {
         statements::newest(&mut self.store().read().await?, STATEMENTS_LISTED).await
     }

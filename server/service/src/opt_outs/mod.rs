@@ -38,7 +38,6 @@ pub struct OptOutFilter {
     pub cursor: Option<String>,
 }
 
-/// A change of a list.
 pub enum OptOutChange {
     Add(Number),
     Remove(Number),

@@ -133,7 +133,6 @@ impl crate::Money<'_> {
         Ok(prices)
     }
 
-    /// Returns all price changes.
     pub(crate) async fn price_history(&self, conn: Conn<'_>) -> Result<Arc<PriceHistory>> {
         let version = prices::version(conn).await?;
         self.inner.prices.history(conn, version).await

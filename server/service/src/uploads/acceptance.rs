@@ -50,7 +50,6 @@ pub struct AcceptedBatch {
     /// `None` for a dry run.
     pub batchid: Option<BatchId>,
     pub rows: u64,
-    /// The pages of all rows.
     pub pages: u64,
     pub cost: Money,
     /// The number of phone numbers with each warning.

@@ -63,7 +63,6 @@ impl Drop for Spool {
 }
 
 impl Messages<'_> {
-    /// Creates a spool.
     pub(crate) async fn make_spool(&self, shard: Shard) -> Result<(SpoolWriter, Spool)> {
         let service = self.0.clone();
         let random = service.entropy().bytes::<16>();

@@ -88,7 +88,6 @@ pub struct EventBatch {
     is_last: bool,
 }
 
-/// An event to deliver.
 pub struct DueEvent {
     pub event: EventRecord,
     source: Source,
@@ -103,7 +102,6 @@ enum Source {
     Retry(i64),
 }
 
-/// The beginning of a test.
 pub enum TestBegun {
     Deliver(Box<EventBatch>),
     /// The answer to an earlier request with the same idempotency key.
