@@ -12,8 +12,7 @@ use crate::error::Result;
 statements! {
     /// Adds to the newest alarm of this kind, if it isn't older than `$3`.
     const REPEAT: Sql = Sql::in_shard(r"
-        UPDATE limit_alarms SET count = count + $4
-        WHERE application_id = $1 AND id = (
+        UPDATE limit_alarms SET count = count + $4 WHERE application_id = $1 AND id = (
             SELECT MAX(id) FROM limit_alarms WHERE application_id = $1 AND kind = $2
               AND id >= $3{ AND shard = $shard}){ AND shard = $shard}");
     const INSERT: Sql = Sql::in_shard(r"

@@ -26,13 +26,11 @@ statements! {
         ..Sql::ANYWHERE
     };
     const KEEP_LAST: Sql = Sql::same(r"
-        DELETE FROM api_calls
-        WHERE reference = $1 AND id NOT IN (
+        DELETE FROM api_calls WHERE reference = $1 AND id NOT IN (
             SELECT id FROM api_calls WHERE reference = $1 ORDER BY at DESC, id DESC LIMIT $2)");
     /// Reads the first rows only. They were stored in about the order in which the calls came.
     const FORGET_OLD: Sql = Sql::same(r"
-        DELETE FROM api_calls
-        WHERE id IN (
+        DELETE FROM api_calls WHERE id IN (
             SELECT id FROM (SELECT id, at FROM api_calls ORDER BY id LIMIT $2) o WHERE at < $1)");
     const OF_APPLICATION: Sql = Sql::same(r"
         SELECT at, kind, call, client, recipient, reason, detail FROM api_calls

@@ -40,8 +40,7 @@ statements! {
         INSERT INTO api_key_clients (reference, kind, day, client, calls, first_at, last_at)
         SELECT k.reference, k.kind, CAST($3 AS BIGINT), CAST($4 AS TEXT), CAST($5 AS BIGINT),
                CAST($6 AS BIGINT), CAST($7 AS BIGINT)
-        FROM api_keys k
-        WHERE k.reference = $1 AND k.kind = $2 AND k.made_at <= $7
+        FROM api_keys k WHERE k.reference = $1 AND k.kind = $2 AND k.made_at <= $7
           AND ($4 = '' OR $8 > (
               SELECT COUNT(*) FROM api_key_clients c
               WHERE c.reference = $1 AND c.kind = $2 AND c.day = $3
@@ -67,8 +66,7 @@ statements! {
                (SELECT CAST(COALESCE(SUM(c.calls), 0) AS BIGINT)
                 FROM api_key_calls c
                 WHERE c.reference = k.reference AND c.kind = k.kind AND c.hour >= $2) AS calls
-        FROM api_keys k
-        WHERE k.reference = $1 ORDER BY k.kind");
+        FROM api_keys k WHERE k.reference = $1 ORDER BY k.kind");
 }
 
 /// A key and its application.

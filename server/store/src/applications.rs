@@ -62,8 +62,7 @@ statements! {
           AND (a.activation_requested_at, a.id) > ($1, $2){ AND a.shard = $shard}
         ORDER BY a.activation_requested_at, a.id LIMIT $3");
     const WITH_STATUS: Sql = listed!(r"
-        WHERE a.status = $1 AND a.id > $2{ AND a.shard = $shard}
-        ORDER BY a.id LIMIT $3");
+        WHERE a.status = $1 AND a.id > $2{ AND a.shard = $shard} ORDER BY a.id LIMIT $3");
     const AFTER: Sql = listed!(" WHERE a.id > $1{ AND a.shard = $shard} ORDER BY a.id LIMIT $2");
     /// Applications with the lower-case text `$1` in their reference, name or sender name, or in
     /// the sender name that they requested last.
@@ -159,8 +158,7 @@ statements! {
     /// Each application has a copy of the time of its account's first deposit, so that a charging
     /// transaction doesn't have to read the account.
     const SET_PAID: Sql = Sql::in_shard(r"
-        UPDATE applications SET paid_at = $2
-        WHERE paid_at IS NULL AND account_id = (
+        UPDATE applications SET paid_at = $2 WHERE paid_at IS NULL AND account_id = (
             SELECT account_id
             FROM applications WHERE id = $1{ AND shard = $shard}){ AND shard = $shard}");
     const INHERIT_PAID: Sql = Sql::in_shard(r"
@@ -188,8 +186,7 @@ statements! {
                    effective_status AS status,
                    live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
                    test_sent, paid_at, limits, spent_day, spent_today
-            FROM applications
-            WHERE reference = ANY (
+            FROM applications WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
               AND shard = $2
             ORDER BY id FOR UPDATE",

@@ -25,8 +25,7 @@ statements! {
         WHERE a.id IS NULL
         UNION
         SELECT a.chain AS chain FROM audit a LEFT JOIN audit_chains c ON c.chain = a.chain
-        WHERE c.chain IS NULL OR a.number > c.number
-        ORDER BY chain LIMIT 20");
+        WHERE c.chain IS NULL OR a.number > c.number ORDER BY chain LIMIT 20");
 }
 
 struct Linked {

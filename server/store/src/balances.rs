@@ -15,8 +15,7 @@ statements! {
             SELECT id, balance FROM applications WHERE id = ?1",
         postgres: r"
             SELECT id, balance FROM applications
-            WHERE id = ANY ({ids}) AND shard = $2
-            ORDER BY id FOR UPDATE",
+            WHERE id = ANY ({ids}) AND shard = $2 ORDER BY id FOR UPDATE",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[ID, balance before, balance, amount to add to the test balance]]`. The test

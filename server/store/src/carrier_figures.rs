@@ -23,8 +23,7 @@ statements! {
         postgres: r"
             INSERT INTO carrier_figures (period_ms, began_at, carrier, name, count)
             SELECT $2, $3, value ->> 0, value ->> 1, (value ->> 2)::bigint
-            FROM jsonb_array_elements($1::text::jsonb)
-            ORDER BY value ->> 0, value ->> 1
+            FROM jsonb_array_elements($1::text::jsonb) ORDER BY value ->> 0, value ->> 1
             ON CONFLICT (period_ms, began_at, carrier, name)
             DO UPDATE SET count = carrier_figures.count + excluded.count",
         ..Sql::ANYWHERE

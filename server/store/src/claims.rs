@@ -96,8 +96,7 @@ statements! {
                 FROM jsonb_array_elements($1::text::jsonb) AS r
                 JOIN queue q ON q.message_id = (r.value ->> 0)::bigint
                   AND q.lease_token = (r.value ->> 1)::bigint
-                WHERE q.shard = $2
-                ORDER BY q.message_id FOR UPDATE OF q) q
+                WHERE q.shard = $2 ORDER BY q.message_id FOR UPDATE OF q) q
             JOIN applications a ON a.id = q.application_id AND a.shard = $2",
         ..Sql::IN_SHARD
     };

@@ -26,8 +26,7 @@ macro_rules! attempts_about {
                     WHERE application_id = $1 AND test = $2 AND number = $3
                       AND kind = $4{ AND shard = $shard}
                     UNION ALL SELECT id
-                    FROM inbound_messages
-                    WHERE application_id = $1 AND test = $2
+                    FROM inbound_messages WHERE application_id = $1 AND test = $2
                       AND number = $5{ AND shard = $shard}
               )){ AND shard = $shard}){ AND shard = $shard}",
             $($end,)?
@@ -56,8 +55,7 @@ statements! {
     );
     /// `$5` is a pattern for the digits. Carriers write some of the details.
     const ERASE_DETAILS: Sql = Sql::in_shard(r"
-        UPDATE message_timeline SET detail = NULL
-        WHERE detail LIKE $5 AND message_id IN (
+        UPDATE message_timeline SET detail = NULL WHERE detail LIKE $5 AND message_id IN (
             SELECT id FROM messages
             WHERE application_id = $1 AND test = $2 AND number = $3
               AND kind = $4{ AND shard = $shard}){ AND shard = $shard}");

@@ -49,8 +49,7 @@ statements! {
         sqlite: "SELECT id FROM batches WHERE id = ?1 AND open = 0",
         postgres: r"
             SELECT COALESCE(json_agg(json_build_array(id) ORDER BY id), '[]')::text AS found
-            FROM batches
-            WHERE id = ANY (
+            FROM batches WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND shard = $2 AND open = 0",
         ..Sql::IN_SHARD
@@ -102,8 +101,7 @@ statements! {
         ORDER BY id LIMIT $5");
     /// Streams that have events below `$1`.
     const OUTDATED: Sql = Sql::in_shard(r"
-        SELECT s.application_id, s.test FROM event_streams s
-        WHERE EXISTS (
+        SELECT s.application_id, s.test FROM event_streams s WHERE EXISTS (
             SELECT 1 FROM events e
             WHERE e.application_id = s.application_id AND e.test = s.test
               AND e.id < $1{ AND e.shard = $shard}) AND s.test = $2{ AND s.shard = $shard}

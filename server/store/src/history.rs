@@ -111,8 +111,7 @@ statements! {
     /// it begins. If it is cancelled before, it has old ones, so the last ID alone doesn't tell which
     /// batches are new here.
     const ERASE_SHARED_TEXTS: Sql = Sql::in_shard(r"
-        UPDATE batches SET body = ''
-        WHERE id IN (
+        UPDATE batches SET body = '' WHERE id IN (
             SELECT id FROM batches WHERE body <> '' AND last_message_id < $1
               AND done_at IS NOT NULL{ AND shard = $shard} LIMIT $2){ AND shard = $shard}");
     /// The day of a final message. The counts of messages that aren't final stay until they are.
@@ -137,8 +136,7 @@ statements! {
               AND status < {delivered} AND shard = $4
             ORDER BY id FOR UPDATE) m");
     const DELETE_TEST_EVENTS: Sql = Sql::in_shard(r"
-        DELETE FROM message_timeline
-        WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
+        DELETE FROM message_timeline WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
             SELECT id FROM messages
             WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
               AND status >= {delivered}{ AND shard = $shard}){ AND shard = $shard}");
@@ -163,8 +161,7 @@ statements! {
         WHERE application_id = $1 AND test = 1 AND quarter >= $2
           AND quarter < $3{ AND shard = $shard}");
     const DELETE_TEST_BATCHES: Sql = Sql::in_shard(r"
-        DELETE FROM batches
-        WHERE id IN (
+        DELETE FROM batches WHERE id IN (
             SELECT id FROM batches b
             WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL{ AND shard = $shard}
               AND NOT EXISTS (
@@ -176,8 +173,7 @@ statements! {
     const DELETE_BATCH_COUNTS: Sql = Sql {
         sqlite: "DELETE FROM batch_counts WHERE batch_id = ?1",
         postgres: r"
-            DELETE FROM batch_counts
-            WHERE batch_id = ANY ({ids}) AND shard = $2",
+            DELETE FROM batch_counts WHERE batch_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
 }

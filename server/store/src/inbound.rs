@@ -45,8 +45,7 @@ statements! {
         ..Sql::ANYWHERE
     };
     const FORGET_SEEN: Sql = Sql::same(r"
-        DELETE FROM inbound_seen
-        WHERE fingerprint IN (
+        DELETE FROM inbound_seen WHERE fingerprint IN (
             SELECT fingerprint
             FROM inbound_seen WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)");
     /// `$1` is `[[ID, number, recipient, reference, total, sequence, esm_class, data_coding,
@@ -91,8 +90,7 @@ statements! {
     const DROP_PARTS: Sql = Sql {
         sqlite: "DELETE FROM inbound_parts WHERE id = ?1",
         postgres: r"
-            DELETE FROM inbound_parts
-            WHERE id = ANY ({ids})",
+            DELETE FROM inbound_parts WHERE id = ANY ({ids})",
         ..Sql::ANYWHERE
     };
     /// Messages whose parts may be complete, or whose first part came before `$1`. Transactions
@@ -140,8 +138,7 @@ statements! {
     const DROP_UNASSIGNED: Sql = Sql {
         sqlite: "DELETE FROM unassigned_inbound WHERE id = ?1",
         postgres: r"
-            DELETE FROM unassigned_inbound
-            WHERE id = ANY ({ids})",
+            DELETE FROM unassigned_inbound WHERE id = ANY ({ids})",
         ..Sql::ANYWHERE
     };
     const ALL: Sql = listed!(" AND $6 = '' AND $7 = ''");
@@ -154,8 +151,7 @@ statements! {
             FROM inbound_messages WHERE id = ?1",
         postgres: r"
             SELECT id, test, number, recipient, body, segments, keyword, optout
-            FROM inbound_messages
-            WHERE id = ANY ({ids}) AND shard = $2",
+            FROM inbound_messages WHERE id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     const NTH_AFTER: Sql = Sql::in_shard(r"
@@ -170,8 +166,7 @@ statements! {
             FROM unassigned_inbound
             UNION ALL SELECT MAX(id) FROM inbound_parts) m");
     const DROP_OLD: Sql = Sql::in_shard(r"
-        DELETE FROM inbound_messages
-        WHERE id IN (
+        DELETE FROM inbound_messages WHERE id IN (
             SELECT id FROM inbound_messages WHERE id < $1{ AND shard = $shard}
             ORDER BY id LIMIT $2){ AND shard = $shard}");
     const DROP_OLD_UNASSIGNED: Sql = Sql::same(r"

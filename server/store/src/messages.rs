@@ -47,15 +47,13 @@ statements! {
             SELECT COALESCE(json_agg(json_build_array(
                 id, CASE kind WHEN 'local' THEN $2 || number ELSE number END
             )), '[]')::text AS found
-            FROM messages
-            WHERE id = ANY ({ids}) AND id BETWEEN $3 AND $4 AND shard = $5",
+            FROM messages WHERE id = ANY ({ids}) AND id BETWEEN $3 AND $4 AND shard = $5",
         ..Sql::IN_SHARD
     };
     const FIRST: Sql = Sql::in_shard(
         "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2{ AND shard = $shard}");
     const NTH_AFTER: Sql = Sql::in_shard(r"
-        SELECT id FROM messages
-        WHERE id >= $1{ AND shard = $shard} ORDER BY id LIMIT 1 OFFSET $2");
+        SELECT id FROM messages WHERE id >= $1{ AND shard = $shard} ORDER BY id LIMIT 1 OFFSET $2");
     const NTH_SCHEDULED: Sql = Sql::in_shard(r"
         SELECT send_at FROM messages
         WHERE send_at >= $1{ AND shard = $shard} ORDER BY send_at LIMIT 1 OFFSET $2");
@@ -125,8 +123,7 @@ statements! {
             )), '[]')::text AS found
             FROM (
                 SELECT id, application_id, test, batch_id, created_at, status, cost, send_at
-                FROM messages
-                WHERE id = ANY ({ids}) AND id BETWEEN $2 AND $3 AND shard = $4
+                FROM messages WHERE id = ANY ({ids}) AND id BETWEEN $2 AND $3 AND shard = $4
                   AND status < {delivered}
                 ORDER BY id FOR UPDATE) m",
         ..Sql::IN_SHARD
@@ -192,8 +189,7 @@ statements! {
                 submitted_at = CASE WHEN by_id -> id::text ->> 4 = '1'
                     THEN COALESCE(submitted_at, $2) ELSE submitted_at END,
                 released = CASE WHEN by_id -> id::text ->> 3 = '1' THEN cost ELSE 0 END
-            FROM r
-            WHERE id = ANY (
+            FROM r WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND id BETWEEN $3 AND $4 AND shard = $5
               AND status < {delivered}",

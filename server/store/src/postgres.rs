@@ -168,8 +168,7 @@ statements! {
         SELECT id
         FROM messages_other WHERE id >= $1 AND id < $2
         UNION ALL SELECT message_id FROM message_timeline_other
-        WHERE message_id >= $1 AND message_id < $2
-        LIMIT 1");
+        WHERE message_id >= $1 AND message_id < $2 LIMIT 1");
     const FORGET_UNUSUAL: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages WHERE message_id >= $1 AND message_id < $2 AND shard = $3");
 }

@@ -15,8 +15,7 @@ statements! {
     const PERIODS: Sql = Sql::in_shard(r"
         SELECT (quarter + $3) / $4 AS period, figure, CAST(SUM(n) AS BIGINT) AS n,
                CAST(SUM(cost) AS BIGINT) AS cost
-        FROM message_quarters
-        WHERE application_id = $1 AND test = $2 AND quarter >= $5
+        FROM message_quarters WHERE application_id = $1 AND test = $2 AND quarter >= $5
           AND quarter < $6{ AND shard = $shard}
         GROUP BY 1, 2");
     /// `$1` is `[[application, test, quarter, figure, n to add, cost to add]]`.

@@ -47,8 +47,7 @@ statements! {
             SELECT MIN(carrier) AS carrier FROM queue
             WHERE lease_token <> 0 AND carrier > $1{ AND shard = $shard}) AS c");
     const CARRIER_OF: Sql = Sql::in_shard(r"
-        SELECT carrier, due_at, lease_token FROM queue
-        WHERE message_id = $1{ AND shard = $shard}");
+        SELECT carrier, due_at, lease_token FROM queue WHERE message_id = $1{ AND shard = $shard}");
     const ANY_UNCLAIMED: Sql = Sql::in_shard(r"
         SELECT message_id FROM queue
         WHERE carrier = $1 AND lease_token = 0{ AND shard = $shard} LIMIT 1");
@@ -157,8 +156,7 @@ statements! {
         sqlite: r"
             DELETE FROM queue WHERE message_id = ?1",
         postgres: r"
-            DELETE FROM queue
-            WHERE message_id = ANY ({ids}) AND shard = $2",
+            DELETE FROM queue WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     const DROP_UNCLAIMED: Sql = Sql {

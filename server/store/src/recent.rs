@@ -23,8 +23,7 @@ macro_rules! found_by {
                 " ON m.application_id = a.id AND m.test = t.test AND m.",
                 $column,
                 r" = $3 AND m.id >= $4
-            WHERE a.id > $1 AND a.id <= $2
-            ORDER BY m.id DESC LIMIT $5"
+            WHERE a.id > $1 AND a.id <= $2 ORDER BY m.id DESC LIMIT $5"
             ),
             // Without the limit PostgreSQL might join by reading all messages of the days.
             postgres: concat!(
@@ -38,8 +37,7 @@ macro_rules! found_by {
                 $column,
                 r" = $3 AND id >= $4 AND shard = $6
                 ORDER BY id DESC LIMIT $5) m
-            WHERE a.id > $1 AND a.id <= $2 AND a.shard = $6
-            ORDER BY m.id DESC LIMIT $5"
+            WHERE a.id > $1 AND a.id <= $2 AND a.shard = $6 ORDER BY m.id DESC LIMIT $5"
             ),
             ..Sql::IN_SHARD
         }

@@ -111,8 +111,7 @@ statements! {
             SELECT COALESCE(json_agg(json_build_array(
                 message_id, segment, segments, status, error, submits,
                 CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)), '[]')::text AS found
-            FROM segments
-            WHERE message_id = ANY ({ids}) AND shard = $2",
+            FROM segments WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     const NAMED: Sql = Sql {
@@ -207,8 +206,7 @@ statements! {
     const DROP: Sql = Sql {
         sqlite: "DELETE FROM segments WHERE message_id = ?1",
         postgres: r"
-            DELETE FROM segments
-            WHERE message_id = ANY ({ids}) AND shard = $2",
+            DELETE FROM segments WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[message, segment, status, error]]`.

@@ -30,8 +30,7 @@ statements! {
         VALUES ($1, $2, $3, $4, $5)");
     const CHUNKS: Sql = Sql::postgres_in_shard(r"
         SELECT start, chunk FROM spool_chunks
-        WHERE spool = $1 AND start >= $2 AND shard = $4
-        ORDER BY start LIMIT $3");
+        WHERE spool = $1 AND start >= $2 AND shard = $4 ORDER BY start LIMIT $3");
     const REMOVE_SPOOL: Sql = Sql::postgres_in_shard(r"
         DELETE FROM spool_chunks WHERE spool = $1 AND shard = $2");
     /// Deletes the spools of uploads that never became a batch, and the spools of expanded batches.
@@ -51,8 +50,7 @@ statements! {
         WITH b AS (
             SELECT LEAST(
                 $4 * 1000, level + LEAST(GREATEST($5 - filled_at, 0), 1000) * $4) AS filled
-            FROM rate_buckets WHERE reference = $1 AND test = $2
-            FOR UPDATE)
+            FROM rate_buckets WHERE reference = $1 AND test = $2 FOR UPDATE)
         UPDATE rate_buckets SET level = b.filled - LEAST($3, b.filled / 1000) * 1000,
             filled_at = CASE WHEN filled_at - $5 > 1000 THEN $5 ELSE GREATEST(filled_at, $5) END
         FROM b WHERE reference = $1 AND test = $2

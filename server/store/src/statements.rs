@@ -85,8 +85,7 @@ statements! {
     const ABANDONED: Sql = Sql::same(r"
         SELECT id FROM bank_statements WHERE loaded_at IS NULL AND created_at < $1 LIMIT 1");
     const FORGET_LINES: Sql = Sql::same(r"
-        DELETE FROM bank_statement_lines
-        WHERE statement_id = $1 AND line IN (
+        DELETE FROM bank_statement_lines WHERE statement_id = $1 AND line IN (
             SELECT line FROM bank_statement_lines WHERE statement_id = $1 ORDER BY line LIMIT $2)");
     const FORGET: Sql = Sql::same("DELETE FROM bank_statements WHERE id = $1");
     const CONFIRM: Sql = Sql::same(r"
@@ -105,8 +104,7 @@ statements! {
         ORDER BY id LIMIT 1");
     const NEXT_LINES: Sql = Sql::same(r"
         SELECT line, bank_id, reference, amount, payer, purpose, paid_on FROM bank_statement_lines
-        WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting'
-        ORDER BY line LIMIT $3");
+        WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting' ORDER BY line LIMIT $3");
     const SET_OUTCOME: Sql = Sql::same(r"
         UPDATE bank_statement_lines SET outcome = $3 WHERE statement_id = $1 AND line = $2");
     const ADVANCE: Sql = Sql::same("UPDATE bank_statements SET last_line = $2 WHERE id = $1");

@@ -30,8 +30,7 @@ statements! {
             UPDATE messages SET status = {submitted}, carrier = $2,
                 segments = COALESCE((by_id -> id::text ->> 1)::bigint, segments),
                 submitted_at = $3
-            FROM r
-            WHERE id = ANY (
+            FROM r WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND id BETWEEN $4 AND $5 AND shard = $6
               AND status < {submitted}",
@@ -53,8 +52,7 @@ statements! {
                 status = CASE by_id -> id::text ->> 1 WHEN '1' THEN {unknown} ELSE status END,
                 submitted_at = CASE by_id -> id::text ->> 2 WHEN '1'
                     THEN COALESCE(submitted_at, $3) ELSE submitted_at END
-            FROM r
-            WHERE id = ANY (
+            FROM r WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND id BETWEEN $4 AND $5 AND shard = $6
               AND status < {submitted}",

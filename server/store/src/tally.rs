@@ -58,8 +58,7 @@ statements! {
             ORDER BY application_id, test, status, node, writer FOR UPDATE) d");
     /// Returns what it deletes, so that no count is lost that another transaction adds meanwhile.
     const TAKE_PARTS: Sql = Sql::in_shard(r"
-        DELETE FROM message_days
-        WHERE day = $1 AND (node <> 0 OR writer <> 1){ AND shard = $shard}
+        DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1){ AND shard = $shard}
         RETURNING application_id, test, status, n");
     /// Deletes folded counts of 0. `$1` is `[[application, test, day, status]]`.
     const FORGET_NOTHING: Sql = Sql {
@@ -111,8 +110,7 @@ statements! {
         SELECT COUNT(*) AS n
         FROM (
             SELECT 1 FROM batches
-            WHERE id = ANY ({ids}) AND shard = $2
-            ORDER BY id FOR UPDATE) b");
+            WHERE id = ANY ({ids}) AND shard = $2 ORDER BY id FOR UPDATE) b");
     /// `$1` is `[[batch, status, n to add]]`.
     const COUNT_IN_BATCHES: Sql = Sql {
         sqlite: "UPDATE batch_counts SET n = n + ?3 WHERE batch_id = ?1 AND status = ?2",

@@ -28,8 +28,7 @@ statements! {
         SELECT application_id, moves, following FROM test_clocks
         WHERE application_id = $1{ AND shard = $shard}");
     const OF_REFERENCE: Sql = Sql::in_shard(r"
-        SELECT application_id, moves, following FROM test_clocks
-        WHERE application_id = (
+        SELECT application_id, moves, following FROM test_clocks WHERE application_id = (
             SELECT id FROM applications
             WHERE reference = $1{ AND shard = $shard}){ AND shard = $shard}");
     // Each table in `FOLLOWING` has a statement that finds the last row of the next chunk, and one
@@ -86,14 +85,12 @@ statements! {
     const LAST_RETRY: Sql = Sql::in_shard(r"
         SELECT MAX(event_id) AS last
         FROM (
-            SELECT event_id FROM webhook_retries
-            WHERE webhook_id IN (
+            SELECT event_id FROM webhook_retries WHERE webhook_id IN (
                 SELECT id FROM webhooks WHERE application_id = $1 AND test = 1{ AND shard = $shard})
               AND event_id > $2 AND event_id <= $3{ AND shard = $shard}
               ORDER BY event_id LIMIT $4) AS chunk");
     const MOVE_RETRIES: Sql = Sql::in_shard(r"
-        UPDATE webhook_retries SET due_at = due_at - $4
-        WHERE webhook_id IN (
+        UPDATE webhook_retries SET due_at = due_at - $4 WHERE webhook_id IN (
             SELECT id FROM webhooks WHERE application_id = $1 AND test = 1{ AND shard = $shard})
           AND event_id > $2 AND event_id <= $3 AND $4 > 0 AND $5 >= $4
           AND due_at > $6{ AND shard = $shard}");

@@ -33,8 +33,7 @@ statements! {
             SELECT message_id FROM message_timeline WHERE message_id = ?1 AND detail = ?2",
         postgres: r"
             SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found
-            FROM message_timeline
-            WHERE message_id = ANY ({ids}) AND detail = $2 AND shard = $3",
+            FROM message_timeline WHERE message_id = ANY ({ids}) AND detail = $2 AND shard = $3",
         ..Sql::IN_SHARD
     };
 }

@@ -25,8 +25,7 @@ statements! {
     /// repeats that of the index.
     const DEPOSITS_OR_RELEASES: Sql = Sql::in_shard(r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers
-        WHERE application_id = $1 AND id < $2 AND id >= $4
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4
           AND kind IN ({deposit}, {release}) AND kind = $5{ AND shard = $shard}
           ORDER BY id DESC LIMIT $3");
     const CHARGES: Sql = Sql::in_shard(r"

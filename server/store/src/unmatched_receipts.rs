@@ -65,16 +65,14 @@ statements! {
         sqlite: r"
             DELETE FROM unmatched_receipts WHERE carrier = ?2 AND receipt = ?1",
         postgres: r"
-            DELETE FROM unmatched_receipts
-            WHERE receipt = ANY ({ids}) AND carrier = $2",
+            DELETE FROM unmatched_receipts WHERE receipt = ANY ({ids}) AND carrier = $2",
         ..Sql::ANYWHERE
     };
     const SET_FORM: Sql = Sql {
         sqlite: r"
             UPDATE unmatched_receipts SET form = ?3 WHERE carrier = ?2 AND receipt = ?1",
         postgres: r"
-            UPDATE unmatched_receipts SET form = $3
-            WHERE receipt = ANY ({ids}) AND carrier = $2",
+            UPDATE unmatched_receipts SET form = $3 WHERE receipt = ANY ({ids}) AND carrier = $2",
         ..Sql::ANYWHERE
     };
     const ANY: Sql =

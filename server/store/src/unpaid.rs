@@ -14,16 +14,14 @@ statements! {
                 FROM applications a
                 CROSS JOIN messages m INDEXED BY messages_by_application
                   ON m.application_id = a.id AND m.test = 1
-                WHERE a.paid_at IS NULL
-                LIMIT $1) k",
+                WHERE a.paid_at IS NULL LIMIT $1) k",
         postgres: r"
             SELECT COUNT(*) AS n, CAST(COALESCE(SUM(OCTET_LENGTH(body)), 0) AS BIGINT) AS bytes
             FROM (
                 SELECT m.body
                 FROM applications a
                 JOIN messages m ON m.application_id = a.id AND m.test = 1 AND m.shard = $2
-                WHERE a.paid_at IS NULL AND a.shard = $2
-                LIMIT $1) k",
+                WHERE a.paid_at IS NULL AND a.shard = $2 LIMIT $1) k",
         ..Sql::IN_SHARD
     };
 }

@@ -40,8 +40,7 @@ statements! {
           AND test = $3{ AND shard = $shard}");
     const LIST: Sql = Sql::in_shard(r"
         SELECT id, number, locale, name, created_at, expires_at, attempts, verified_at, resends
-        FROM verifications
-        WHERE application_id = $1 AND test = $2 AND id > $3{ AND shard = $shard}
+        FROM verifications WHERE application_id = $1 AND test = $2 AND id > $3{ AND shard = $shard}
         ORDER BY id LIMIT $4");
     const LAST_SENT: Sql = Sql::in_shard(r"
         SELECT MAX(sent_at) AS sent_at FROM verifications WHERE application_id = $1 AND test = $2
@@ -57,8 +56,7 @@ statements! {
                 resends, sent_at)), '[]')::text AS found
             FROM (
                 SELECT * FROM verifications
-                WHERE id = ANY ({ids}) AND shard = $2
-                ORDER BY id FOR UPDATE) v",
+                WHERE id = ANY ({ids}) AND shard = $2 ORDER BY id FOR UPDATE) v",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[ID, attempts, time of the right attempt or null]]`.
@@ -72,8 +70,7 @@ statements! {
         ..Sql::IN_SHARD
     };
     const DELETE: Sql = Sql::in_shard(r"
-        DELETE FROM verifications
-        WHERE id IN (
+        DELETE FROM verifications WHERE id IN (
             SELECT id FROM verifications WHERE id < $1{ AND shard = $shard}
             ORDER BY id LIMIT $2){ AND shard = $shard}");
     /// By country and day. `$3` is the least ID, of verifications as of messages.
@@ -81,8 +78,7 @@ statements! {
         WITH sent AS (
             SELECT verification_id, COUNT(*) AS n, MAX(CASE status WHEN {delivered} THEN 1 ELSE 0
                    END) AS delivered, SUM(cost - released) AS cost
-            FROM messages
-            WHERE application_id = $1 AND test = $2 AND id >= $3
+            FROM messages WHERE application_id = $1 AND test = $2 AND id >= $3
               AND verification_id IS NOT NULL{ AND shard = $shard}
             GROUP BY verification_id)
         SELECT v.country, v.created_at / 86400000 AS day, COUNT(*) AS starts,

@@ -179,13 +179,11 @@ statements! {
           AND delivered = 1{ AND shard = $shard}");
     /// An endpoint with attempts below `$1`.
     const OUTDATED: Sql = Sql::in_shard(r"
-        SELECT w.id FROM webhooks w
-        WHERE EXISTS (
+        SELECT w.id FROM webhooks w WHERE EXISTS (
             SELECT 1 FROM webhook_attempts a WHERE a.webhook_id = w.id
               AND a.id < $1{ AND a.shard = $shard}){ AND w.shard = $shard} ORDER BY w.id LIMIT 1");
     const DROP_ATTEMPTS: Sql = Sql::in_shard(r"
-        DELETE FROM webhook_attempts
-        WHERE webhook_id = $1 AND id < $2 AND id IN (
+        DELETE FROM webhook_attempts WHERE webhook_id = $1 AND id < $2 AND id IN (
             SELECT a.id
             FROM webhook_attempts a WHERE a.webhook_id = $1 AND a.id < $2{ AND a.shard = $shard}
             ORDER BY a.id LIMIT $3){ AND shard = $shard}");
