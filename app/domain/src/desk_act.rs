@@ -8,121 +8,62 @@ words! {
     /// An action of staff on one subject. Addresses and forms use the code.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    pub enum DeskAct {
+    pub enum DeskAct [
+        /// The text of the action's button.
+        pub label: &'static str,
+        /// The sentence that says that the action was done.
+        pub done: &'static str,
+    ] {
         // On an application, identified by its reference.
-        Approve = "approve",
-        Suspend = "suspend",
-        Reinstate = "reinstate",
+        Approve = "approve", "Approve", "The application is approved.";
+        Suspend = "suspend", "Suspend", "The application is suspended.";
+        Reinstate = "reinstate", "Reinstate", "The application is reinstated.";
         // On a request for a sender name, identified by its ID.
-        Accept = "accept",
-        Reject = "reject",
+        Accept = "accept", "Accept", "The sender name is accepted.";
+        Reject = "reject", "Reject", "The sender name is rejected.";
         // On an account, identified by its ID.
-        Disable = "disable",
-        Enable = "enable",
-        SignOut = "sign-out",
-        Promote = "promote",
-        Demote = "demote",
-        ResetFactor = "reset-factor",
-        MakeResetLink = "make-reset-link",
+        Disable = "disable", "Disable", "The account is disabled.";
+        Enable = "enable", "Enable", "The account is enabled.";
+        SignOut = "sign-out", "Sign out", "The account's devices are signed out.";
+        Promote = "promote", "Promote", "The account is staff now.";
+        Demote = "demote", "Demote", "The account is a customer now.";
+        ResetFactor = "reset-factor", "Reset the factor",
+            "The account has no second factor any more.";
+        MakeResetLink = "make-reset-link", "Make a reset link",
+            "The reset link is made. Earlier links no longer work.";
         // On a number for inbound messages, identified by the number, its keyword if it has one,
         // and the reference of its application, with spaces between them.
-        AddNumber = "add-number",
-        RemoveNumber = "remove-number",
+        AddNumber = "add-number", "Add", "The application has the number.";
+        RemoveNumber = "remove-number", "Remove", "The number is removed.";
         // On a batch, identified by the reference of its application and its ID, with a space
         // between them.
-        PauseBatch = "pause-batch",
-        ResumeBatch = "resume-batch",
+        PauseBatch = "pause-batch", "Pause batch", "The batch is paused.";
+        ResumeBatch = "resume-batch", "Resume batch", "The batch is resumed.";
         // On a carrier, identified by its name.
-        Drain = "drain",
-        Resume = "resume",
-        Rebind = "rebind",
+        Drain = "drain", "Drain", "The carrier is drained.";
+        Resume = "resume", "Resume", "The carrier is resumed.";
+        Rebind = "rebind", "Bind again", "The carrier's connections are closed, and opened again.";
         /// The subject is the name of the carrier, which may be empty, a space, and the text.
-        OpenIncident = "open-incident",
+        OpenIncident = "open-incident", "Open note", "The note is open. Customers see it.";
         /// On a note about an incident, identified by its ID.
-        EndIncident = "end-incident",
+        EndIncident = "end-incident", "End", "The note has ended. Customers no longer see it.";
         /// On all carriers and routes. The subject is empty.
-        Reload = "reload-carriers",
+        Reload = "reload-carriers", "Reload carriers",
+            "Every process reads carriers and routes again. An error is shown here.";
         // On prices. The subject is the text of a `PriceRequest`.
-        SetBasePrices = "set-base-prices",
-        SetPrice = "set-price",
-        RemovePrice = "remove-price",
+        SetBasePrices = "set-base-prices", "Set base prices",
+            "The change of the base prices is saved.";
+        SetPrice = "set-price", "Set price", "The price change is saved.";
+        RemovePrice = "remove-price", "Remove price", "The removal of the price is saved.";
         /// On a price change that isn't in force yet, identified by its ID.
-        CancelPrice = "cancel-price",
+        CancelPrice = "cancel-price", "Cancel the change", "The price change is cancelled.";
         /// On a line of a bank statement that couldn't be credited, identified by the ID of the
         /// statement and the number of the line, with a space between them.
-        MarkLine = "mark-line",
+        MarkLine = "mark-line", "Mark as done", "The line is marked as done.";
     }
 }
 
 impl DeskAct {
-    /// Returns the text of the action's button.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Approve => "Approve",
-            Self::Suspend => "Suspend",
-            Self::Reinstate => "Reinstate",
-            Self::Accept => "Accept",
-            Self::Reject => "Reject",
-            Self::Disable => "Disable",
-            Self::Enable => "Enable",
-            Self::SignOut => "Sign out",
-            Self::Promote => "Promote",
-            Self::Demote => "Demote",
-            Self::ResetFactor => "Reset the factor",
-            Self::MakeResetLink => "Make a reset link",
-            Self::AddNumber => "Add",
-            Self::RemoveNumber => "Remove",
-            Self::PauseBatch => "Pause batch",
-            Self::ResumeBatch => "Resume batch",
-            Self::Drain => "Drain",
-            Self::Resume => "Resume",
-            Self::Rebind => "Bind again",
-            Self::OpenIncident => "Open note",
-            Self::EndIncident => "End",
-            Self::Reload => "Reload carriers",
-            Self::SetBasePrices => "Set base prices",
-            Self::SetPrice => "Set price",
-            Self::RemovePrice => "Remove price",
-            Self::CancelPrice => "Cancel the change",
-            Self::MarkLine => "Mark as done",
-        }
-    }
-
-    /// Returns the sentence that says that the action was done.
-    pub const fn done(self) -> &'static str {
-        match self {
-            Self::Approve => "The application is approved.",
-            Self::Suspend => "The application is suspended.",
-            Self::Reinstate => "The application is reinstated.",
-            Self::Accept => "The sender name is accepted.",
-            Self::Reject => "The sender name is rejected.",
-            Self::Disable => "The account is disabled.",
-            Self::Enable => "The account is enabled.",
-            Self::SignOut => "The account's devices are signed out.",
-            Self::Promote => "The account is staff now.",
-            Self::Demote => "The account is a customer now.",
-            Self::ResetFactor => "The account has no second factor any more.",
-            Self::MakeResetLink => "The reset link is made. Earlier links no longer work.",
-            Self::AddNumber => "The application has the number.",
-            Self::RemoveNumber => "The number is removed.",
-            Self::PauseBatch => "The batch is paused.",
-            Self::ResumeBatch => "The batch is resumed.",
-            Self::Drain => "The carrier is drained.",
-            Self::Resume => "The carrier is resumed.",
-            Self::Rebind => "The carrier's connections are closed, and opened again.",
-            Self::OpenIncident => "The note is open. Customers see it.",
-            Self::EndIncident => "The note has ended. Customers no longer see it.",
-            Self::Reload => {
-                "Every process reads carriers and routes again. An error is shown here."
-            }
-            Self::SetBasePrices => "The change of the base prices is saved.",
-            Self::SetPrice => "The price change is saved.",
-            Self::RemovePrice => "The removal of the price is saved.",
-            Self::CancelPrice => "The price change is cancelled.",
-            Self::MarkLine => "The line is marked as done.",
-        }
-    }
-
     /// Returns the action that undoes this one, if there is one.
     pub const fn reverse(self) -> Option<Self> {
         Some(match self {
