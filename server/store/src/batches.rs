@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::Tx;
 use super::query::{Argument, Conn, Query, Row, query};
 use super::row::{self, from_row};
-use super::sql::{Sql, statements};
+use super::sql::{Dialect, Sql, statements};
 use crate::error::{Error, Result};
 
 /// Selects batches for a list. The result has one row per batch and status, except for statuses
@@ -514,6 +514,11 @@ pub async fn still_unexpanded(conn: Conn<'_>, id: BatchId) -> Result<Option<Unex
 }
 
 /// Returns the spools of the batches whose expansion hasn't ended.
+/// Returns the statement that selects the spools of SQLite that batches need.
+pub(crate) const fn select_spools() -> &'static str {
+    SPOOLS.of(Dialect::Sqlite)
+}
+
 pub async fn spools(conn: Conn<'_>) -> Result<Vec<String>> {
     query(SPOOLS, ()).fetch_all(conn, |row| row.get("spool")).await
 }

@@ -11,6 +11,7 @@ use domain::{Reason, Timestamp};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, PgPool, Postgres, Transaction};
 
+use super::batches;
 use super::chore::Chore;
 use super::dialect::without_password;
 use super::file::{FileConnection, blocking};
@@ -384,7 +385,12 @@ impl Store {
 
     /// Copies a backup to the path of the SQLite database, where no file may exist. Checks the
     /// copy, and marks it as restored, so that the first process that opens it holds all messages.
-    pub fn restore(url: &str, from: &Path) -> std::result::Result<(), OpenError> {
+    /// `uploads` names the spools of the backup.
+    pub fn restore(
+        url: &str,
+        from: &Path,
+        uploads: &[String],
+    ) -> std::result::Result<(), OpenError> {
         let dialect = Dialect::of_url(url)?;
         let Some(to) = dialect.file(url) else {
             return Err(OpenError::Refused(Refusal::NoFileDatabase));
@@ -402,14 +408,21 @@ impl Store {
         File::open(from)
             .and_then(|mut from| std::io::copy(&mut from, &mut part))
             .map_err(OpenError::File)?;
-        let found = blocking(|| {
+        let damaged = |why| OpenError::Damaged(from.to_owned(), why);
+        let examined = blocking(|| {
             let conn = rusqlite::Connection::open(part.path())?;
             let found: String = conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
             conn.execute(hold::MARK_RESTORED, ())?;
-            Ok(found)
-        })?;
+            let mut needed = conn.prepare(batches::select_spools())?;
+            let needed = needed.query_map((), |row| row.get(0))?;
+            Ok((found, needed.collect::<rusqlite::Result<Vec<String>>>()?))
+        });
+        let (found, needed) = examined.map_err(|error| damaged(error.for_operator().clone()))?;
         if found != "ok" {
-            return Err(OpenError::Damaged(from.to_owned(), found));
+            return Err(damaged(found));
+        }
+        if needed.iter().any(|name| !uploads.contains(name)) {
+            return Err(OpenError::UploadsMissing(from.with_added_extension("spool")));
         }
         part.as_file().sync_all().map_err(OpenError::File)?;
         part.persist_noclobber(to).map_err(|error| match error.error.kind() {
