@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState, RefusedReload};
 
+use super::hold;
 use super::query::{Conn, Row, query};
 use super::row::{self, from_row};
 use super::sql::{Sql, statements};
@@ -116,6 +117,13 @@ pub async fn all(conn: Conn<'_>) -> Result<BTreeMap<String, CarrierRow>> {
 }
 
 /// Stores why a node refused to reload its settings. Without an error, it has reloaded them.
+/// Returns the names of the drained carriers.
+pub async fn drained(conn: Conn<'_>) -> Result<Vec<String>> {
+    let mut rows = all(conn).await?;
+    rows.retain(|name, row| name != hold::ALL_CARRIERS && row.drained_at.is_some());
+    Ok(rows.into_keys().collect())
+}
+
 pub async fn set_reload(
     conn: Conn<'_>,
     node: i64,
