@@ -315,10 +315,11 @@ mod tests {
 
     #[test]
     fn rows_to_insert_are_values_or_elements_of_a_parameter() {
-        const TEXT: &str = "INSERT INTO t (a, b, c, d{, shard}) {values int text 0 common shard}";
-        assert_eq!(with_names!(TEXT), "INSERT INTO t (a, b, c, d) VALUES (?1, ?2, 0, ?3)");
+        const INSERTED: &str =
+            "INSERT INTO t (a, b, c, d{, shard}) {values int text 0 common shard}";
+        assert_eq!(with_names!(INSERTED), "INSERT INTO t (a, b, c, d) VALUES (?1, ?2, 0, ?3)");
         assert_eq!(
-            with_names!(TEXT, true),
+            with_names!(INSERTED, true),
             "INSERT INTO t (a, b, c, d, shard) SELECT (value ->> 0)::bigint, value ->> 1, 0, $2, \
              at.shard FROM jsonb_array_elements($1::text::jsonb) \
              CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at"
