@@ -696,10 +696,11 @@ words! {
         Connecting = "connecting",
         /// The connection is bound and accepts submits.
         Bound = "bound",
-        /// The connection is bound, but the carrier didn't answer the last submits. Only one submit
-        /// is in flight at a time until the carrier answers one.
+        /// The connection is bound, but the carrier didn't answer the last submits. The connection
+        /// submits one message at a time until the carrier answers one.
         Probing = "probing",
-        /// The connection is bound, but the carrier refuses or fails to deliver too many messages.
+        /// The connection is bound, but was lost too often, or the carrier leaves submits
+        /// unanswered, throttles or refuses them, delivers too few messages or sends no receipts.
         Degraded = "degraded",
         /// The connection couldn't be bound or was lost. The next attempt follows after a backoff.
         Waiting = "waiting",
@@ -708,13 +709,13 @@ words! {
 }
 
 impl ConnectionState {
-    /// Whether the connection is bound, even if the carrier does badly.
+    /// Whether the connection is bound, even if it is degraded.
     pub const fn is_bound(self) -> bool {
         matches!(self, Self::Bound) || self.is_degraded()
     }
 
-    /// Whether the connection is bound, but the carrier does badly: it leaves submits unanswered,
-    /// or refuses or fails to deliver too many messages.
+    /// Whether the connection is bound but has a failure that [`Self::Probing`] or
+    /// [`Self::Degraded`] describes.
     pub const fn is_degraded(self) -> bool {
         matches!(self, Self::Probing | Self::Degraded)
     }
@@ -763,9 +764,9 @@ words! {
     pub enum CarrierState {
         /// A bound connection answers its submits.
         Up = "up",
-        /// A connection is bound, but the carrier leaves submits unanswered, refuses too many
-        /// messages or fails to deliver too many. While there is another route, it gets one message
-        /// at a time.
+        /// A connection is bound, but has a failure that [`ConnectionState::Probing`] or
+        /// [`ConnectionState::Degraded`] describes. While there is another route, the carrier gets
+        /// one message at a time.
         Degraded = "degraded",
         /// No connection is bound, or no worker is running.
         Down = "down",
