@@ -1,5 +1,5 @@
-//! The faults of a connection. One table has the words for each: what happened, and what an
-//! operator does about it.
+//! The faults of a connection. A table says for each kind what happened and what an operator can
+//! do.
 
 use std::fmt;
 use std::io;
