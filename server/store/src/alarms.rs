@@ -18,7 +18,7 @@ statements! {
     const INSERT: Sql = Sql::in_shard(r"
         INSERT INTO limit_alarms (application_id, id, kind, count, example, detail{, shard})
         VALUES ($1, $2, $3, $4, $5, $6{, $shard})");
-    /// For an application without such a day, counts from its creation.
+    /// For an application that has never sent to an international number, counts from its creation.
     const INTERNATIONAL_AFTER: Sql = Sql::in_shard(r"
         UPDATE applications SET international_day = $2
         WHERE id = $1

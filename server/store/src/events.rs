@@ -1,7 +1,7 @@
-//! Events: what programs poll and what endpoints get. The events of an application and a kind of
-//! key are a stream. A transaction that adds to a stream holds the lock on the stream's row until
-//! it commits. So the IDs grow in the order of the commits, and a reader that has seen an ID misses
-//! no smaller one.
+//! Events, which customers' programs poll and endpoints get. The events of an application and a
+//! kind of key are a stream. A transaction that adds to a stream holds the lock on the stream's row
+//! until it commits. So the IDs grow in the order of the commits, and a reader that has seen an ID
+//! has missed no smaller ID.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -108,7 +108,7 @@ pub async fn recent(
     Ok(recent.collect())
 }
 
-/// Lets no other expansion count messages to an application's recipients until the commit.
+/// Keeps other expansions from counting messages to an application's recipients until the commit.
 pub async fn lock(tx: &mut Tx<'_>, application_id: ApplicationId) -> Result<()> {
     if tx.must_lock() {
         query(LOCK_COUNTS, application_id).finds(tx).await?;
@@ -185,7 +185,7 @@ fn varied(block: &str, digit: &str) -> String {
     format!("{block}{}", digit.repeat(VARIED_DIGITS))
 }
 
-/// Returns how an application's messages to the country with this code fared.
+/// Returns the outcomes of an application's messages to the country with this code.
 pub async fn to_country(
     conn: Conn<'_>,
     application_id: ApplicationId,

@@ -120,7 +120,7 @@ CREATE TYPE send_rows AS (
     sending_ats BIGINT[], send_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[],
     expires_ats BIGINT[]
 );
--- The verifications whose codes accepted sends bring. If `resends` is null, the send starts the
+-- The verifications whose codes accepted sends contain. If `resends` is null, the send starts the
 -- verification. Otherwise it sends the code again, and `resends` is how often that was done before.
 CREATE TYPE code_rows AS (
     ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],

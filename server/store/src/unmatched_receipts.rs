@@ -101,14 +101,14 @@ pub struct UnmatchedReceipt {
 }
 
 impl UnmatchedReceipt {
-    /// Returns when the receipt came, by the clock that messages are numbered with.
+    /// Returns when the receipt came, by the clock of message IDs.
     pub const fn received_at(&self) -> Timestamp {
         Timestamp::from_unix_ms(domain::ids::id_unix_ms(self.receipt))
     }
 }
 
 impl WaitingReceipt {
-    /// Returns when the receipt came, by the clock that messages are numbered with.
+    /// Returns when the receipt came, by the clock of message IDs.
     pub const fn made_at(&self) -> Timestamp {
         Timestamp::from_unix_ms(domain::ids::id_unix_ms(self.receipt))
     }
