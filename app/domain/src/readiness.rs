@@ -13,7 +13,7 @@ use crate::timestamp::Timestamp;
 pub enum Need {
     Activation,
     SenderName,
-    /// Enough money for a page to a local number, which the day's limit allows to spend.
+    /// Enough money for a page to a local number, within the limit on the day's spend.
     Balance,
     /// Every application has a key from the start.
     Key,

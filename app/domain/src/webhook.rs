@@ -63,7 +63,7 @@ pub struct AttemptRecord {
     pub event: String,
     pub kind: EventType,
     pub at: Timestamp,
-    /// Whether the endpoint took the event.
+    /// Whether the endpoint accepted the event.
     pub delivered: bool,
     /// The HTTP status. `None` if there was no answer.
     pub status: Option<i64>,

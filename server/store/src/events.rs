@@ -97,8 +97,8 @@ statements! {
 /// The events that a transaction causes. The transaction writes them just before its commit,
 /// because other transactions can't add to the same streams until then.
 pub struct NewEvents {
-    /// Changed messages and inbound messages by ID, with their streams. Their events are stored only
-    /// if the stream keeps events of messages.
+    /// Changed messages and inbound messages by ID, with their streams. Their events are stored
+    /// only if the stream keeps events of messages.
     messages: Vec<(EventStream, EventType, i64)>,
     /// Other events, by shard. A transaction may credit deposits in several shards.
     others: BTreeMap<Option<Shard>, Vec<NewEvent>>,

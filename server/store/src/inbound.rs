@@ -26,8 +26,8 @@ macro_rules! listed {
 }
 
 statements! {
-    /// Returns the fingerprints that have no note at the time `$2`. `$1` is
-    /// `[[fingerprint, when its note expires]]`.
+    /// Returns the fingerprints that weren't stored, or had expired at the time `$2`. `$1` is
+    /// `[[fingerprint, when it expires]]`.
     const NOTE: Sql = Sql {
         sqlite: r"
             INSERT INTO inbound_seen (fingerprint, expires_at) VALUES (?1, ?2)

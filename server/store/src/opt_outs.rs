@@ -181,7 +181,7 @@ pub async fn numbers(
     reading.fetch_all(conn, |row| row.get("number")).await
 }
 
-/// Returns what the erased numbers of a list are stored as.
+/// Returns the texts that are stored instead of the erased numbers of a list.
 pub async fn erased(conn: Conn<'_>, list: EventStream) -> Result<Vec<String>> {
     let reading = query(NUMBERS_ERASED, (list.application_id, list.test));
     reading.fetch_all(conn, |row| row.get("number")).await

@@ -17,7 +17,8 @@ pub enum Fault {
     NoRows,
     Blank,
     Encoding,
-    /// Excel writes semicolons in the same files, so the fault of the row's number is known too.
+    /// The encoding, and a peculiarity of the row's number. Excel writes semicolons in the same
+    /// files.
     Windows1252(Option<ForeignFile>),
     Number(NumberFault),
     NoComma,
