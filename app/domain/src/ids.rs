@@ -153,8 +153,8 @@ pub const fn id_of_day(day: i64) -> i64 {
 /// The number of bits of an ID that count within a millisecond.
 const ID_COUNT_BITS: u32 = 11;
 
-/// Returns the ID `n` places after `first`, which must be the first ID of a millisecond. After the
-/// last ID of a millisecond, the IDs of the next one follow.
+/// Returns the `n`th ID after `first`, which must be the first ID of a millisecond. After the last
+/// ID of a millisecond, the IDs of the next one follow.
 pub const fn nth_id(first: i64, n: i64) -> i64 {
     first + ((n >> ID_COUNT_BITS) << ID_LOW_BITS) + (n & ((1 << ID_COUNT_BITS) - 1))
 }

@@ -69,7 +69,7 @@ pub fn refused_by(
             }
             refused
         }
-        // Messages don't tell where requests came from.
+        // Messages don't record where requests came from.
         LimitField::Addresses | LimitField::LeakedKey => 0,
     }
 }

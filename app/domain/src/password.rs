@@ -169,8 +169,8 @@ pub fn parts_of(email: &str) -> Vec<&str> {
     parts
 }
 
-/// How hard a password is to guess. The strength meter shows this as advice; no password is refused
-/// for it.
+/// How hard a password is to guess. The strength meter shows this as advice. The service refuses no
+/// password for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strength {
     Weak,

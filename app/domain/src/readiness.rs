@@ -31,7 +31,7 @@ impl Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpendCap {
     pub max: Money,
-    /// When the account's next day begins, and the spend is counted anew.
+    /// When the account's next day begins, on which the spend starts at 0.
     pub until: Timestamp,
 }
 

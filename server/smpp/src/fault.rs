@@ -28,7 +28,7 @@ pub struct Words {
     pub sign: &'static str,
     /// What happened.
     pub sentence: &'static str,
-    /// What the operator does.
+    /// What the operator can do.
     pub next_step: &'static str,
 }
 
@@ -254,7 +254,7 @@ impl Fault {
         Self::new(FaultKind::of_bind(status), detail)
     }
 
-    /// A bind that the peer refused with a generic_nack. The nack's status may tell why.
+    /// A bind that the peer refused with a generic_nack. The nack's status may say why.
     pub(crate) fn bind_nack(role: Role, status: u32) -> Self {
         let kind = match FaultKind::of_bind(status) {
             FaultKind::BindRefused | FaultKind::BindType => FaultKind::BindNack,

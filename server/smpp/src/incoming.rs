@@ -73,7 +73,7 @@ impl Link {
                     self.end = Some(Fault::new(FaultKind::Unbound, ""));
                 }
             }
-            // Neither has a response. An outbind asks us to bind, which we do anyway.
+            // Neither PDU has a response. An outbind asks us to bind, which we do anyway.
             CommandId::Outbind | CommandId::AlertNotification => {}
             // We never nack a response: the peer could nack our nack, and so on without end.
             other if other.is_response() => {}

@@ -58,7 +58,7 @@ pub struct NewAlarm<'a> {
     pub detail: Option<&'a str>,
 }
 
-/// Stores an alarm, or adds to the newest one of its kind if that one isn't older than `since`.
+/// Stores an alarm, or adds to the newest alarm of its kind if that alarm isn't older than `since`.
 /// Returns true if the alarm is new. `id` begins with the time of the alarm.
 pub async fn note(conn: Conn<'_>, new: &NewAlarm<'_>, id: i64, since: i64) -> Result<bool> {
     let NewAlarm { application_id, kind, count, example, detail } = *new;

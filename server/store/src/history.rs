@@ -180,7 +180,7 @@ statements! {
 /// The number of quarter hours in a day.
 const QUARTERS_OF_DAY: i64 = 96;
 
-/// What is removed from old messages. Their other facts and the money stay.
+/// The data to remove from old messages. Everything else about them stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redaction {
     /// All but the last three digits of numbers.

@@ -86,7 +86,7 @@ statements! {
     const NUMBERS_ERASED: Sql = Sql::in_shard(r"
         SELECT number FROM opt_outs WHERE application_id = $1 AND test = $2
           AND number >= 'x'{ AND shard = $shard}");
-    /// `$3` is the number, and `$4` what is stored instead of it.
+    /// `$3` is the number, and `$4` the text that replaces it.
     const ERASE: Sql = Sql::in_shard(r"
         UPDATE opt_outs SET number = $4
         WHERE application_id = $1 AND test = $2 AND number = $3{ AND shard = $shard}");

@@ -16,7 +16,7 @@
 -- locks. Reading the rows before the call would cost each group a round trip. These rules are among
 -- them:
 --
--- - A test key's balance and number of messages start anew each day.
+-- - A test key's balance and number of messages are reset each day.
 -- - An application's balance must cover its sends.
 -- - Until its account has had a deposit, a test key has a daily limit of messages.
 -- - An application's owner may limit its spend of a day, and the messages to a recipient.

@@ -252,8 +252,8 @@ pub struct SegmentId {
     pub status: MessageStatus,
 }
 
-/// A segment that a receipt may be for, with what the receipt is compared with. The fields are in
-/// the order of [`UNANSWERED`] and [`STORED_AS`].
+/// A segment that a receipt may be for, with the values that the receipt is compared with. The
+/// fields are in the order of [`UNANSWERED`] and [`STORED_AS`].
 #[derive(Clone, Deserialize)]
 pub struct Unanswered {
     pub id: SegmentId,

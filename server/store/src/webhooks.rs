@@ -8,7 +8,7 @@ use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// No lease or pause is longer. An endpoint may ask for a pause of an hour.
+/// The maximum length of a lease or a pause. An endpoint may request a pause of an hour.
 const LEASE_MAX_MS: i64 = 3_600_000;
 
 macro_rules! columns {
@@ -502,11 +502,11 @@ pub async fn insert_attempts(
 /// Selects attempts of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub enum AttemptsWanted {
-    /// Those with IDs below this one.
+    /// Attempts with IDs below this ID.
     Below(i64),
-    /// Failed ones with IDs below this one.
+    /// Failed attempts with IDs below this ID.
     FailedBelow(i64),
-    /// Those of one event.
+    /// The attempts to deliver this event.
     OfEvent(i64),
 }
 

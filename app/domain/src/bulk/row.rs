@@ -12,7 +12,7 @@ use crate::{MessageText, Number, Reason};
 /// number, and the number over the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The program that wrote the file does something differently.
+    /// A peculiarity of the program that wrote the file.
     Foreign(ForeignFile),
     NoRows,
     Blank,
@@ -47,7 +47,7 @@ impl Fault {
         }
     }
 
-    /// Returns what the program that wrote the file does differently, if that is the fault.
+    /// Returns the peculiarities of the program that wrote the file, if they are the fault.
     pub fn foreign(self) -> impl Iterator<Item = ForeignFile> {
         let (first, second) = match self {
             Self::Foreign(foreign) | Self::Number(NumberFault::Foreign(foreign)) => {
