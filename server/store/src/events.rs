@@ -140,7 +140,7 @@ impl NewEvents {
         self.messages.is_empty() && self.others.is_empty()
     }
 
-    /// Writes the events. `batches` are the batches some of whose messages have become final.
+    /// Writes the events. `batches` are the batches with messages that have become final.
     pub(crate) async fn write(
         self,
         conn: Conn<'_>,

@@ -51,10 +51,10 @@ statements! {
     const ANY_UNCLAIMED: Sql = Sql::in_shard(r"
         SELECT message_id FROM queue
         WHERE carrier = $1 AND lease_token = 0{ AND shard = $shard} LIMIT 1");
-    /// Leaves out rows with an expiry of their own until they are due, because every scheduled
-    /// message is such a row. `$3` keeps the statement from reading all scheduled messages: no
-    /// other message waits for so long. SQLite would build a tree for a list of all three values of
-    /// `deferred`.
+    /// Leaves out unclaimed rows with an expiry of their own until they are due, because every
+    /// scheduled message is such a row. `$3` keeps the statement from reading all scheduled
+    /// messages: no other message waits for so long. SQLite would build a tree for a list of all
+    /// three values of `deferred`.
     const WAITING: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n,
                MIN(CASE WHEN expires_at IS NULL THEN message_id END) AS id,

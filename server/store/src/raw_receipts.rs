@@ -184,7 +184,7 @@ pub async fn with_unknown_state(
     query(UNKNOWN, (carrier, state, limit)).fetch_all(conn, read).await
 }
 
-/// Stores what the states of these receipts mean. Each has its ID, its kind and its error as a
+/// Stores the meanings of these receipts' states. Each has its ID, its kind and its error as a
 /// stable code.
 pub async fn set_kinds(conn: Conn<'_>, rows: &[(i64, ReceiptKind, Option<String>)]) -> Result<()> {
     let values = rows.iter().map(|(id, kind, error)| (*id, kind.as_str(), error));
