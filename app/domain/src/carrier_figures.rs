@@ -29,7 +29,8 @@ words! {
     }
 }
 
-/// The upper bounds of the times to a receipt, in seconds. Longer times follow as one more count.
+/// The upper bounds of the times to a receipt, in seconds. Longer times are in one more count, the
+/// last.
 pub const RECEIPT_TIMES_S: [u32; 14] =
     [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 21_600, 86_400];
 

@@ -800,9 +800,9 @@ pub struct CarrierRecord {
     /// The number of receipts whose state we don't know.
     pub receipts_unknown_state: i64,
     pub recent: RecentCounts,
-    /// The most frequent reasons with which it refused submits in the last hour.
+    /// The most frequent reasons with which the carrier refused submits in the last hour.
     pub refusals: Vec<CountedRefusal>,
-    /// Whether its connections bind (SMPP). `None` if the settings can't be read.
+    /// Whether the carrier's connections bind (SMPP). `None` if the settings can't be read.
     pub binds: Option<bool>,
     pub connections: Vec<ConnectionRecord>,
 }

@@ -2,8 +2,8 @@
 
 use crate::timestamp::{DAY_MS, Timestamp};
 
-/// How long a message may take to become final, in milliseconds. After that it expires. The time
-/// counts from when the message is scheduled for, or else from its acceptance.
+/// How long a message may take to become final, in milliseconds. After that, the message expires.
+/// The time counts from when the message is scheduled for, or else from its acceptance.
 pub const LIFETIME_MS: i64 = 48 * 60 * MINUTE_MS;
 /// How many days ahead a message can be scheduled.
 pub const DAYS_AHEAD_MAX: i64 = 35;

@@ -241,7 +241,8 @@ pub struct CarrierReceipts {
     pub carrier: String,
     /// Receipts and answers, newest first.
     pub receipts: Vec<ReceiptRecord>,
-    /// The number of unmatched receipts of the last day, as far as they were counted.
+    /// The number of unmatched receipts of the last day, at most 100. 0 if the list is of one
+    /// message ID or number.
     pub unmatched: usize,
     /// The formats with which some of them would match, the best one first.
     pub suggestions: Vec<SuggestedForm>,

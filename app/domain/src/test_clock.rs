@@ -7,7 +7,8 @@ use crate::timestamp::{DAY_MS, Timestamp};
 
 /// How many days a clock can be ahead of real time.
 pub const DAYS_AHEAD_MAX: i64 = 35;
-/// The most moves that a clock remembers. If there are more, the oldest count as made long ago.
+/// The most moves that a clock remembers. If there are more, the oldest ones count as a single move
+/// made long ago.
 const MOVES_MAX: usize = 1000;
 
 /// A test clock: its moves since it last showed real time. Each move has its real time, and how far

@@ -28,7 +28,8 @@ words! {
 pub struct WebhookRecord {
     pub webhookid: WebhookId,
     pub url: String,
-    /// The types of the events that it gets. `None` means all types except `message.submitted`.
+    /// The types of the events that the endpoint gets. `None` means all types except
+    /// `message.submitted`.
     pub events: Option<Vec<EventType>>,
     /// `None` if the endpoint is active.
     pub disabled: Option<DisabledReason>,
