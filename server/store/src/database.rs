@@ -171,8 +171,8 @@ impl Store {
         self.dialect.file(&self.url)
     }
 
-    /// Returns what identifies the place of this database. A copy of the database has another
-    /// place, which is how a process recognizes a restored backup.
+    /// Returns an identifier of where this database is stored. A copy of the database has another
+    /// identifier. By it, a process recognizes a restored backup.
     pub async fn place(&self) -> Result<String> {
         hold::place(self.file(), &mut self.read().await?).await
     }
@@ -292,7 +292,7 @@ impl Store {
                 tokio::time::timeout(ACQUIRE_TIMEOUT, Box::pin(writers.begin_with(begin)));
             match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
                 // After a restart of the database server, every connection in the pool is broken.
-                // No transaction has begun on them, so the loop can try one after the other.
+                // No transaction has begun on any of them, so the loop can try one after the other.
                 Err(error) if is_cut(&error) && attempts <= self.dialect.writers() + 1 => {}
                 started => return Ok(started?),
             }
@@ -362,7 +362,8 @@ impl Store {
     /// `NoFileDatabase`, `FileExists`.
     pub fn copy(&self, file: &Path, now: Timestamp) -> Result<()> {
         let from = self.file().ok_or(Refusal::NoFileDatabase)?;
-        // A file with the final name is whole. Until then it is removed when it is dropped.
+        // The file gets its final name once it is complete. If this function fails before that, the
+        // file is deleted.
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let part = tempfile::Builder::new()
             .prefix("backup-")
@@ -399,7 +400,8 @@ impl Store {
             return Err(OpenError::DatabaseExists(to.to_owned()));
         }
         find_file(dialect, from, Missing::Refuse)?;
-        // A file with the final name is whole. Until then it is removed when it is dropped.
+        // The file gets its final name once it is complete. If this function fails before that, the
+        // file is deleted.
         let folder = sqlite::make_folder(to).map_err(OpenError::File)?;
         let mut part = tempfile::Builder::new()
             .prefix("restore-")
