@@ -30,7 +30,7 @@ test('staff decide about applications and sender names, and the customer sees it
   await asked.getByRole('button', { name: /^Reject / }).click();
   await portal.confirms('Reject', 'The name belongs to somebody else.');
   await portal.on('/support/senders');
-  await expect(portal.main.getByText('The sender name is rejected.')).toBeVisible();
+  await expect(portal.main.getByText(/^The sender name .+ is rejected\./)).toBeVisible();
   await expect(portal.row(reference)).toHaveCount(0);
 
   await customer.open(`/applications/${reference}`);
@@ -44,7 +44,7 @@ test('staff decide about applications and sender names, and the customer sees it
   await portal.at(/^\/support\/confirm\?/);
   await expect(portal.fact('Account')).toHaveText(email);
   await portal.confirms('Suspend', 'A payment was disputed.');
-  await expect(portal.main.getByText('The application is suspended.')).toBeVisible();
+  await expect(portal.main.getByText(`Application ${reference} is suspended.`)).toBeVisible();
   await expect(row.getByRole('button', { name: /^Reinstate / })).toBeVisible();
   await expect(row).toContainText('Suspended');
   await customer.open(`/applications/${reference}`);

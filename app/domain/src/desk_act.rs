@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::PriceChange;
 use crate::words::words;
 
 words! {
@@ -68,7 +69,7 @@ impl DeskAct {
             Self::SignOut => "Sign out",
             Self::Promote => "Promote",
             Self::Demote => "Demote",
-            Self::ResetFactor => "Reset the factor",
+            Self::ResetFactor => "Reset the second factor",
             Self::MakeResetLink => "Make a reset link",
             Self::AddNumber => "Add",
             Self::RemoveNumber => "Remove",
@@ -88,38 +89,58 @@ impl DeskAct {
         }
     }
 
-    /// Returns the sentence that says that the action was done.
-    pub const fn done(self) -> &'static str {
+    /// Returns the sentence that says that the action was done. `name` is the subject's name, as in
+    /// "the sender name acme". Empty for actions on no particular subject.
+    pub fn done(self, name: &str) -> String {
+        let mut first = name.chars();
+        let name = match first.next() {
+            Some(letter) => format!("{}{}", letter.to_uppercase(), first.as_str()),
+            None if self == Self::Reload => String::new(),
+            None => return format!("Done: {}.", self.label()),
+        };
+        format!("{name} {}", self.predicate()).trim_start().to_owned()
+    }
+
+    /// Returns the rest of that sentence, after the subject's name.
+    const fn predicate(self) -> &'static str {
         match self {
-            Self::Approve => "The application is approved.",
-            Self::Suspend => "The application is suspended.",
-            Self::Reinstate => "The application is reinstated.",
-            Self::Accept => "The sender name is accepted.",
-            Self::Reject => "The sender name is rejected.",
-            Self::Disable => "The account is disabled.",
-            Self::Enable => "The account is enabled.",
-            Self::SignOut => "The account's devices are signed out.",
-            Self::Promote => "The account is staff now.",
-            Self::Demote => "The account is a customer now.",
-            Self::ResetFactor => "The account has no second factor any more.",
-            Self::MakeResetLink => "The reset link is made. Earlier links no longer work.",
-            Self::AddNumber => "The application has the number.",
-            Self::RemoveNumber => "The number is removed.",
-            Self::PauseBatch => "The batch is paused.",
-            Self::ResumeBatch => "The batch is resumed.",
-            Self::Drain => "The carrier is drained.",
-            Self::Resume => "The carrier is resumed.",
-            Self::Rebind => "The carrier's connections are closed, and opened again.",
-            Self::OpenIncident => "The note is open. Customers see it.",
-            Self::EndIncident => "The note has ended. Customers no longer see it.",
+            Self::Approve => "is approved.",
+            Self::Suspend => "is suspended.",
+            Self::Reinstate => "is reinstated.",
+            Self::Accept => "is accepted.",
+            Self::Reject => "is rejected.",
+            Self::Disable => "is disabled.",
+            Self::Enable => "is enabled.",
+            Self::SignOut => "is signed out on all devices.",
+            Self::Promote => "is staff now.",
+            Self::Demote => "is a customer now.",
+            Self::ResetFactor => "has no second factor any more.",
+            Self::MakeResetLink => "has a new reset link. Earlier links no longer work.",
+            Self::AddNumber => "is assigned.",
+            Self::RemoveNumber => "is removed.",
+            Self::PauseBatch => "is paused.",
+            Self::ResumeBatch | Self::Resume => "is resumed.",
+            Self::Drain => "is drained.",
+            Self::Rebind => "closes its connections and opens them again.",
+            Self::OpenIncident => "is open. Customers see it.",
+            Self::EndIncident => "has ended. Customers no longer see it.",
             Self::Reload => {
-                "Every process reads carriers and routes again. An error is shown here."
+                "Every process reloads carriers and routes. If the settings have an error, this \
+                 page shows it."
             }
-            Self::SetBasePrices => "The change of the base prices is saved.",
-            Self::SetPrice => "The price change is saved.",
-            Self::RemovePrice => "The removal of the price is saved.",
-            Self::CancelPrice => "The price change is cancelled.",
-            Self::MarkLine => "The line is marked as done.",
+            Self::SetBasePrices | Self::SetPrice | Self::RemovePrice => "is saved.",
+            Self::CancelPrice => "is cancelled.",
+            Self::MarkLine => "is marked as done.",
+        }
+    }
+
+    /// Returns the action that makes a price change.
+    pub const fn of_price(change: &PriceChange) -> Self {
+        match change {
+            PriceChange::Base(_) => Self::SetBasePrices,
+            PriceChange::Prefix(_, Some(_)) => Self::SetPrice,
+            PriceChange::Prefix(_, None) => Self::RemovePrice,
+            PriceChange::Cancel(_) => Self::CancelPrice,
         }
     }
 

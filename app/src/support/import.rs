@@ -7,13 +7,13 @@ use domain::records::{
     BankLineCase, BankStatement, BankStatementLine, KeptBankFile, LineOutcome, OpenBankLine, Paged,
     StatementReport,
 };
-use domain::{DeskAct, Refusal};
+use domain::{DeskAct, Money, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::confirm::confirm_button;
-use super::deposits::details;
+use super::deposits::{closed_mark, details};
 use super::desk::by;
 use super::links::{application_link, deposit_link};
 use crate::page_data::PageData;
@@ -359,27 +359,51 @@ fn Report(selected: SelectedStatement, currency: String, form: FormState) -> imp
         {next}
         {(!is_confirmed)
             .then(|| {
-                let lines = counts.iter().find(|(of, _)| *of == LineOutcome::Credited);
-                let lines = counted(lines.map_or(0, |(_, lines)| *lines), "line");
-                let total = credits.map_or("an amount that is too large".to_owned(), |credits| {
-                    format!("{} {currency}", credits.shown())
-                });
+                let Some(effect) = effect(&counts, credits, &currency) else {
+                    return view! { <p>"This file has nothing new to import."</p> }.into_any();
+                };
                 view! {
-                    <p>
-                        {format!(
-                            "Import credits up to {lines}, {total} in total, to their applications \
-                             at once. You can't undo this. Payments to your own applications and \
-                             unmatched lines become deposits that are assigned later.",
-                        )}
-                    </p>
+                    <p>{effect}</p>
                     <PostForm form>
                         <input type="hidden" name="statement" value=id/>
                         <StepUpField form/>
                         <SubmitButton label="Import" form primary=true/>
                     </PostForm>
                 }
+                .into_any()
             })}
     }
+}
+
+/// Returns what the import of a statement does. `None` if it does nothing, because all payments
+/// are known.
+fn effect(counts: &[(LineOutcome, i64)], credits: Option<Money>, currency: &str) -> Option<String> {
+    let count = |outcome| counts.iter().find(|(of, _)| *of == outcome).map_or(0, |(_, n)| *n);
+    let nothing = [LineOutcome::Known, LineOutcome::Debit];
+    if counts.iter().all(|(outcome, _)| nothing.contains(outcome)) {
+        return None;
+    }
+    let credited = count(LineOutcome::Credited);
+    let mut sentences = Vec::new();
+    if credited > 0 {
+        let lines = counted(credited, "line");
+        let total = credits.map_or("an amount that is too large".to_owned(), |credits| {
+            format!("{} {currency}", credits.shown())
+        });
+        sentences.push(format!(
+            "Import credits up to {lines}, {total} in total, to their applications at once. \
+             Payments to your own applications become deposits that are assigned later."
+        ));
+    }
+    if count(LineOutcome::Unmatched) > 0 {
+        sentences.push("Unmatched lines become deposits that are assigned later.".to_owned());
+    }
+    if count(LineOutcome::Conflict) + count(LineOutcome::OtherCurrency) > 0 {
+        let listed = "Lines that can't be credited are listed above until you mark them as done.";
+        sentences.push(listed.to_owned());
+    }
+    sentences.push("You can't undo this.".to_owned());
+    Some(sentences.join(" "))
 }
 
 /// Renders where staff assign the unmatched lines of a statement.
@@ -428,7 +452,9 @@ fn table(lines: &[BankLineCase], currency: &str, is_confirmed: bool) -> AnyView 
         })
         .money("Amount", currency, |case| amount(&case.line))
         .styled("figures", "Paid on", |case| case.line.paid_on.clone())
-        .column("Outcome", |case| label(case.line.outcome, is_confirmed))
+        .column("Outcome", move |case| {
+            view! { {label(case.line.outcome, is_confirmed)} {closed_mark(case.account_closed)} }
+        })
         .column("May be for", |case| {
             case.suggestions.iter().map(|one| view! { {application_link(*one)} " " }).collect_view()
         })

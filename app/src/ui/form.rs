@@ -1,5 +1,7 @@
 //! Forms that post to a server function: by script, or by the browser if no scripts run.
 
+use std::borrow::Cow;
+
 use domain::Refusal;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -357,7 +359,7 @@ pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl I
 /// A sentence about what was done, with links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    pub sentence: &'static str,
+    pub sentence: Cow<'static, str>,
     /// The addresses and the texts of the links.
     pub links: Vec<(String, String)>,
 }
@@ -365,7 +367,7 @@ pub struct Notice {
 impl Notice {
     /// Creates a notice without links.
     pub const fn of(sentence: &'static str) -> Self {
-        Self { sentence, links: Vec::new() }
+        Self { sentence: Cow::Borrowed(sentence), links: Vec::new() }
     }
 }
 

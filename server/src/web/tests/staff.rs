@@ -85,9 +85,12 @@ async fn a_bank_line_in_conflict_is_pending_work_until_it_is_done() {
         assert_eq!(status == StatusCode::OK, fault.is_none(), "{seen}: {status} {answer}");
         assert!(answer.contains(fault.unwrap_or_default()), "{answer}");
     }
-    assert!(page(&confirm).await.contains("There is nothing to do: this is so already."));
-    let list = page(&format!("/support/import?done=mark-line&subject={subject}")).await;
-    assert!(list.contains("The line is marked as done."), "{list}");
+    assert!(page(&confirm).await.contains("This is done already, so nothing was changed."));
+    let name = format!("line%202%20of%20statement%20{statement}");
+    let done = format!("/support/import?done=mark-line&subject={subject}&name={name}");
+    let list = page(&done).await;
+    let sentence = format!("Line 2 of statement {statement} is marked as done.");
+    assert!(list.contains(&sentence), "{list}");
     assert!(!list.contains("Mark as done"), "{list}");
     assert!(!page("/support").await.contains(counted));
     let filter = AuditFilter {
@@ -130,7 +133,7 @@ async fn staff_can_mark_each_of_many_open_bank_lines() {
     let answer = post(&world.portal, "/fn/act", &form, Some(cookie.clone())).await;
     assert_eq!(answer.status(), StatusCode::OK);
     let shown = world.page(&path, &cookie).await;
-    assert!(shown.contains("There is nothing to do: this is so already."), "{shown}");
+    assert!(shown.contains("This is done already, so nothing was changed."), "{shown}");
     world.service.close().await;
 }
 
