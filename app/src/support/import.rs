@@ -489,8 +489,8 @@ fn open_lines(lines: &[OpenBankLine], currency: &str, page: &str) -> impl IntoVi
     let table = Table::wide(lines)
         .column("Statement and line", |open| {
             let href = format!("{IMPORT_PATH}?statement={}", open.statement_id);
-            let line = format!(", line {}", open.line.line);
-            view! { <a href=href>{open.statement_id}</a> {line} }
+            // One element, so that a narrow screen doesn't put its parts into two columns.
+            view! { <a href=href>{format!("{}, line {}", open.statement_id, open.line.line)}</a> }
         })
         .styled("key", "Bank ID", |open| deposit_link(&open.line.bank_id))
         .column("Reference as written", |open| open.line.reference.clone())
