@@ -7,7 +7,7 @@ use domain::{
 };
 use serde_json::json;
 
-use store::WriteTx;
+use store::Tx;
 
 /// Why an application has an event.
 pub(crate) enum Cause<'a> {
@@ -43,13 +43,13 @@ pub(crate) enum Cause<'a> {
 
 impl Cause<'_> {
     /// Adds the event to the transaction that causes it, for both keys of the application.
-    pub(crate) fn put(&self, tx: &mut WriteTx<'_>, application_id: ApplicationId, now: Timestamp) {
+    pub(crate) fn put(&self, tx: &mut Tx<'_>, application_id: ApplicationId, now: Timestamp) {
         let streams = [false, true].map(|test| EventStream { application_id, test });
         tx.cause(&streams, self.kind(), &self.data(), now);
     }
 
     /// Adds the event to the transaction that causes it, for one of the keys.
-    pub(crate) fn put_in(&self, tx: &mut WriteTx<'_>, stream: EventStream, now: Timestamp) {
+    pub(crate) fn put_in(&self, tx: &mut Tx<'_>, stream: EventStream, now: Timestamp) {
         tx.cause(&[stream], self.kind(), &self.data(), now);
     }
 

@@ -12,7 +12,8 @@ use domain::{ApplicationId, Reason, Reference};
 use crate::Service;
 use store::applications::Address;
 use store::error::{Refusal, Result};
-use store::{accounts, applications};
+use store::query::At;
+use store::{Reader, accounts, applications};
 
 /// The shards of the installation, and caches of the shards of applications.
 pub(crate) struct Shards {
@@ -55,7 +56,6 @@ impl Shards {
     }
 }
 
-/// Returns all shards of an installation with `count` shards.
 pub(crate) fn all(count: i64) -> impl Iterator<Item = Shard> {
     (1..=count).map(Shard)
 }
@@ -133,6 +133,16 @@ impl Service {
         }
         let mut conn = self.store().read().await?;
         accounts::shard(&mut conn, account_id).await
+    }
+
+    /// Returns a connection that reads the shard of the application with this reference.
+    pub(crate) async fn read_of(&self, reference: Reference) -> Result<At<Reader>> {
+        self.store().read_at(self.shard_of(reference).await?).await
+    }
+
+    /// Returns a connection that reads the shard of an account's applications.
+    pub(crate) async fn read_of_account(&self, account_id: i64) -> Result<At<Reader>> {
+        self.store().read_at(self.shard_of_account(account_id).await?).await
     }
 
     /// Runs work in each shard and returns the results. Logs and skips a shard whose database can't

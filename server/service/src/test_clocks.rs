@@ -105,8 +105,7 @@ impl Messages<'_> {
         let mut more = true;
         while more {
             let following = run_detached_with_attempts(self, move |service| async move {
-                let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                tx.at(shard);
+                let mut tx = service.store().begin_at(shard, Priority::Bulk).await?;
                 let mut row = test_clocks::lock(&mut tx, of).await?;
                 let more = test_clocks::follow(&mut tx, &mut row, service.now()).await?;
                 tx.commit().await?;
@@ -124,8 +123,7 @@ async fn begin(
     change: ClockChange,
     once: Option<Once>,
 ) -> Result<Attempt> {
-    let mut tx = service.store().begin_as(Priority::Verb).await?;
-    tx.at(shard);
+    let mut tx = service.store().begin_at(shard, Priority::Verb).await?;
     let mut row = test_clocks::lock(&mut tx, of).await?;
     let now = service.now();
     if let Some(once) = &once

@@ -11,7 +11,6 @@ pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
 pub(crate) const CONFIRMATION_LIFETIME_MS: i64 = 3 * 24 * 60 * 60 * 1000;
 
 impl Service {
-    /// Returns a random token.
     pub(crate) fn new_token(&self) -> String {
         hex::encode(self.entropy().bytes::<TOKEN_BYTES>())
     }

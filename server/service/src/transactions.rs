@@ -7,7 +7,7 @@ use domain::ids::Shard;
 use domain::{Reference, Timestamp};
 use store::error::{Fault, Result, Uncertain};
 use store::gate::Priority;
-use store::{Chore, WriteTx};
+use store::{Chore, Tx};
 use tracing::Instrument as _;
 
 use crate::Service;
@@ -25,7 +25,7 @@ impl Service {
     /// otherwise. The work receives the time at which it begins.
     pub(crate) async fn in_transaction<T: Send + 'static>(
         &self,
-        work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
+        work: impl for<'t> FnOnce(&'t mut Tx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
     ) -> Result<T> {
         let service = self.clone();
         run_detached(async move {
@@ -42,7 +42,7 @@ impl Service {
     pub(crate) async fn in_transaction_of<T: Send + 'static>(
         &self,
         reference: Reference,
-        work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
+        work: impl for<'t> FnOnce(&'t mut Tx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
     ) -> Result<T> {
         let shard = self.shard_of(reference).await?;
         self.in_transaction(move |tx, now| {
@@ -55,7 +55,7 @@ impl Service {
     /// Runs a chore in each shard.
     pub(crate) async fn do_chore<F>(&self, chore: Chore, priority: Priority, work: F) -> Result<()>
     where
-        F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
+        F: for<'t> Fn(&'t mut Tx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
     {
         let doing = |shard| self.do_chore_at(shard, chore, priority, work);
         self.in_each_shard(doing).await.map(drop)
@@ -71,7 +71,7 @@ impl Service {
         work: F,
     ) -> Result<()>
     where
-        F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
+        F: for<'t> Fn(&'t mut Tx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
     {
         let mut more = true;
         while more {
@@ -94,8 +94,7 @@ impl Service {
 pub(crate) type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
 
 /// A verb's work, to run in its own transaction or in that of another verb.
-pub(crate) type Verb<T> =
-    Box<dyn for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send>;
+pub(crate) type Verb<T> = Box<dyn for<'t> FnOnce(&'t mut Tx<'_>, Timestamp) -> Work<'t, T> + Send>;
 
 /// Sleeps three times as long as the time since `begun`. Long jobs call this after each part, so
 /// that sends find the database free most of the time.

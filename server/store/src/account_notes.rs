@@ -4,7 +4,8 @@ use domain::Timestamp;
 use domain::support::NoteRecord;
 
 use super::audit::Actor;
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -18,16 +19,11 @@ statements! {
 }
 
 fn note(row: &Row<'_>) -> Result<NoteRecord> {
-    Ok(NoteRecord {
-        id: row.get("id")?,
-        at: row.get("at")?,
-        author: row.get("author")?,
-        text: row.get("text")?,
-    })
+    from_row!(row => NoteRecord { id, at, author, text })
 }
 
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     author: &Actor,
     text: &str,
@@ -37,6 +33,6 @@ pub async fn insert(
 }
 
 /// Returns the notes on an account, newest first.
-pub async fn of_account(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<NoteRecord>> {
+pub async fn of_account(conn: Conn<'_>, account_id: i64) -> Result<Vec<NoteRecord>> {
     query(OF_ACCOUNT, account_id).fetch_all(conn, note).await
 }

@@ -4,8 +4,8 @@ use domain::ids::Shard;
 use domain::records::AccountRecord;
 use domain::{MailKind, Theme, Timestamp};
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::{Refusal, Result};
 
@@ -137,15 +137,9 @@ pub struct AccountRow {
 }
 
 fn account(row: &Row<'_>) -> Result<AccountRow> {
-    Ok(AccountRow {
-        record: record(row)?,
-        password_hash: row.get("password_hash")?,
-        created_at: row.get("created_at")?,
-        disabled_at: row.get("disabled_at")?,
-        disabled_reason: row.get("disabled_reason")?,
-        new_email: row.get("new_email")?,
-        new_email_at: row.get("new_email_at")?,
-        unwanted_mails: unwanted_mails(row)?,
+    from_row!(row => AccountRow {
+        record: record(row)?, password_hash, created_at, disabled_at, disabled_reason, new_email,
+        new_email_at, unwanted_mails: unwanted_mails(row)?,
     })
 }
 
@@ -156,7 +150,7 @@ fn unwanted_mails(row: &Row<'_>) -> Result<Vec<MailKind>> {
 }
 
 /// Returns the shard of an account's applications.
-pub async fn shard(conn: &mut dyn Connection, id: i64) -> Result<Shard> {
+pub async fn shard(conn: Conn<'_>, id: i64) -> Result<Shard> {
     query(SHARD, id).fetch_one(conn, |row| row.get("shard").map(Shard)).await
 }
 
@@ -183,7 +177,7 @@ pub(crate) fn record(row: &Row<'_>) -> Result<AccountRecord> {
 
 /// Stores an account and returns its ID, or `None` if the email is taken.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     email: &str,
     password_hash: &str,
     staff: bool,
@@ -193,36 +187,32 @@ pub async fn insert(
     inserting.fetch_optional(conn, |row| row.get("id")).await
 }
 
-pub async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<AccountRow>> {
+pub async fn by_id(conn: Conn<'_>, id: i64) -> Result<Option<AccountRow>> {
     query(BY_ID, id).fetch_optional(conn, account).await
 }
 
 /// Fails with `WrongPassword` if the password was changed after it was verified. `verified` is the
 /// hash that it was verified against.
-pub async fn still_in_force(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    verified: &str,
-) -> Result<()> {
+pub async fn still_in_force(conn: Conn<'_>, account_id: i64, verified: &str) -> Result<()> {
     match by_id(conn, account_id).await? {
         Some(row) if row.password_hash == verified => Ok(()),
         _ => Err(Refusal::WrongPassword.into()),
     }
 }
 
-pub async fn by_email(conn: &mut dyn Connection, email: &str) -> Result<Option<AccountRow>> {
+pub async fn by_email(conn: Conn<'_>, email: &str) -> Result<Option<AccountRow>> {
     query(BY_EMAIL, email).fetch_optional(conn, account).await
 }
 
 /// Returns all accounts, sorted by email.
-pub async fn all(conn: &mut dyn Connection) -> Result<Vec<AccountRow>> {
+pub async fn all(conn: Conn<'_>) -> Result<Vec<AccountRow>> {
     query(ALL, ()).fetch_all(conn, account).await
 }
 
 /// Returns at most `limit` accounts, sorted by email. Their emails contain `part` and come after
 /// `after`.
 pub async fn with_part(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     part: &str,
     after: &str,
     limit: i64,
@@ -232,7 +222,7 @@ pub async fn with_part(
 
 /// Disables an account, with a time and a reason, or enables it if `disabled` is `None`.
 pub async fn set_disabled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     disabled: Option<(Timestamp, &str)>,
 ) -> Result<()> {
@@ -241,13 +231,13 @@ pub async fn set_disabled(
     row::touched("accounts", 1, set)
 }
 
-pub async fn set_staff(conn: &mut dyn Connection, id: i64, staff: bool) -> Result<()> {
+pub async fn set_staff(conn: Conn<'_>, id: i64, staff: bool) -> Result<()> {
     let set = query(SET_ROLE, (id, role(staff))).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
 /// Returns the staff members who can sign in.
-pub async fn staff(conn: &mut dyn Connection) -> Result<Vec<AccountRecord>> {
+pub async fn staff(conn: Conn<'_>) -> Result<Vec<AccountRecord>> {
     query(STAFF, ()).fetch_all(conn, record).await
 }
 
@@ -256,7 +246,7 @@ const fn role(staff: bool) -> &'static str {
 }
 
 pub async fn set_password(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     password_hash: &str,
     now: Timestamp,
@@ -266,13 +256,13 @@ pub async fn set_password(
 }
 
 /// Closes an account permanently.
-pub async fn close(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+pub async fn close(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<()> {
     let closed = query(CLOSE, (id, now)).execute(conn).await?;
     row::touched("accounts", 1, closed)
 }
 
 /// Returns the mail kinds that the account has turned off, and whether its email is confirmed.
-pub async fn mail_wishes(conn: &mut dyn Connection, id: i64) -> Result<(Vec<MailKind>, bool)> {
+pub async fn mail_wishes(conn: Conn<'_>, id: i64) -> Result<(Vec<MailKind>, bool)> {
     query(MAIL_WISHES, id)
         .fetch_one(conn, |row| {
             let confirmed = row.get::<Option<Timestamp>>("confirmed_at")?.is_some();
@@ -281,70 +271,56 @@ pub async fn mail_wishes(conn: &mut dyn Connection, id: i64) -> Result<(Vec<Mail
         .await
 }
 
-pub async fn set_unwanted_mails(
-    conn: &mut dyn Connection,
-    id: i64,
-    kinds: &[MailKind],
-) -> Result<()> {
+pub async fn set_unwanted_mails(conn: Conn<'_>, id: i64, kinds: &[MailKind]) -> Result<()> {
     let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
     let set = query(SET_UNWANTED_MAILS, (id, words.join(" "))).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
 /// Stores the new email that the account gets once it is confirmed. `None` cancels the change.
-pub async fn set_new_email(conn: &mut dyn Connection, id: i64, email: Option<&str>) -> Result<()> {
+pub async fn set_new_email(conn: Conn<'_>, id: i64, email: Option<&str>) -> Result<()> {
     let set = query(SET_NEW_EMAIL, (id, email)).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
 /// Stores when a confirmed new email takes effect. Returns false if the change was canceled or
 /// replaced by another one, or if the new email is already confirmed.
-pub async fn set_new_email_at(
-    conn: &mut dyn Connection,
-    id: i64,
-    email: &str,
-    at: Timestamp,
-) -> Result<bool> {
+pub async fn set_new_email_at(conn: Conn<'_>, id: i64, email: &str, at: Timestamp) -> Result<bool> {
     let setting = query(SET_NEW_EMAIL_AT, (id, email, at));
     Ok(setting.execute(conn).await? == 1)
 }
 
 /// Returns the accounts whose new email is due to take effect.
-pub async fn new_emails_due(conn: &mut dyn Connection, now: Timestamp) -> Result<Vec<i64>> {
+pub async fn new_emails_due(conn: Conn<'_>, now: Timestamp) -> Result<Vec<i64>> {
     query(NEW_EMAILS_DUE, now).fetch_all(conn, |row| row.get("id")).await
 }
 
 /// Replaces an account's email with its pending new email. The caller must have checked that the
 /// new email is confirmed and not taken. Returns false if the change was canceled or replaced by
 /// another one.
-pub async fn set_email(
-    conn: &mut dyn Connection,
-    id: i64,
-    email: &str,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn set_email(conn: Conn<'_>, id: i64, email: &str, now: Timestamp) -> Result<bool> {
     Ok(query(SET_EMAIL, (id, email, now)).execute(conn).await? == 1)
 }
 
-pub async fn set_theme(conn: &mut dyn Connection, id: i64, theme: Theme) -> Result<()> {
+pub async fn set_theme(conn: Conn<'_>, id: i64, theme: Theme) -> Result<()> {
     let set = query(SET_THEME, (id, theme.as_str())).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
 /// Sets the name of the account's time zone. With `None`, pages use the browser's time zone.
-pub async fn set_time_zone(conn: &mut dyn Connection, id: i64, name: Option<&str>) -> Result<()> {
+pub async fn set_time_zone(conn: Conn<'_>, id: i64, name: Option<&str>) -> Result<()> {
     let set = query(SET_TIME_ZONE, (id, name)).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
-pub async fn count(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn count(conn: Conn<'_>) -> Result<i64> {
     query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Stores a reset link. `email` is the address that the link is mailed to; `None` if it isn't
 /// mailed.
 pub async fn insert_reset(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     account_id: i64,
     email: Option<&str>,
@@ -359,7 +335,7 @@ pub async fn insert_reset(
 /// Returns the email of the account whose password a reset link sets, or `None` for an invalid
 /// link.
 pub async fn email_of_reset(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     now: Timestamp,
 ) -> Result<Option<String>> {
@@ -369,7 +345,7 @@ pub async fn email_of_reset(
 /// Marks a reset link as used. Returns its account and whether the link was mailed, or `None` for
 /// an invalid link.
 pub async fn use_reset(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     now: Timestamp,
 ) -> Result<Option<(i64, bool)>> {
@@ -382,11 +358,7 @@ pub async fn use_reset(
 }
 
 /// Invalidates all reset links of an account and deletes the reset mails that aren't sent yet.
-pub async fn spend_resets(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn spend_resets(conn: Conn<'_>, account_id: i64, now: Timestamp) -> Result<()> {
     query(SPEND_RESETS, (account_id, now)).execute(&mut *conn).await?;
     query(VOID_RESET_MAILS, account_id).execute(conn).await.map(drop)
 }

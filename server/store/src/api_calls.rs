@@ -3,19 +3,16 @@
 use domain::records::ApiCallRecord;
 use domain::{KeyKind, Reason, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
 statements! {
     /// Locks the row of the application's live key. Other transactions that store calls of the
     /// application or close its account wait for this one. Returns no row if the account is closed.
-    const HOLD: Sql = Sql {
-        sqlite: "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live'",
-        postgres: "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live' FOR UPDATE",
-        ..Sql::ANYWHERE
-    };
+    const HOLD: Sql = Sql::same(
+        "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live'{ FOR UPDATE}");
     /// `$1` is `[[at, kind, call, client, recipient, reason, detail]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
@@ -29,13 +26,11 @@ statements! {
         ..Sql::ANYWHERE
     };
     const KEEP_LAST: Sql = Sql::same(r"
-        DELETE FROM api_calls
-        WHERE reference = $1 AND id NOT IN (
+        DELETE FROM api_calls WHERE reference = $1 AND id NOT IN (
             SELECT id FROM api_calls WHERE reference = $1 ORDER BY at DESC, id DESC LIMIT $2)");
     /// Reads the first rows only. They were stored in about the order in which the calls came.
     const FORGET_OLD: Sql = Sql::same(r"
-        DELETE FROM api_calls
-        WHERE id IN (
+        DELETE FROM api_calls WHERE id IN (
             SELECT id FROM (SELECT id, at FROM api_calls ORDER BY id LIMIT $2) o WHERE at < $1)");
     const OF_APPLICATION: Sql = Sql::same(r"
         SELECT at, kind, call, client, recipient, reason, detail FROM api_calls
@@ -52,7 +47,7 @@ statements! {
 /// Stores calls of an application and deletes all but its last `kept` calls. Does nothing if the
 /// account is closed.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     calls: &[ApiCallRecord],
     kept: usize,
@@ -77,7 +72,7 @@ pub async fn insert(
 
 /// Returns the last calls of an application, newest first.
 pub async fn of_application(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     limit: usize,
 ) -> Result<Vec<ApiCallRecord>> {
@@ -95,25 +90,21 @@ fn record(row: &Row<'_>) -> Result<ApiCallRecord> {
             })
         })
     });
-    Ok(ApiCallRecord {
-        at: row.get("at")?,
+    from_row!(row => ApiCallRecord {
+        at,
         kind: row::word(row, "api_calls", "kind", KeyKind::parse)?,
-        call: row.get("call")?,
-        from: row.get("client")?,
-        recipient: row.get("recipient")?,
-        reason: reason.transpose()?,
-        detail: row.get("detail")?,
+        call, from: row.get("client")?, recipient, reason: reason.transpose()?, detail,
     })
 }
 
 /// Deletes calls that came before a time, at most `limit`, oldest first.
-pub async fn forget_old(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<()> {
+pub async fn forget_old(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<()> {
     query(FORGET_OLD, (before, limit)).execute(conn).await.map(drop)
 }
 
 /// Deletes the calls and the replaced keys of an application. The caller must have deleted the row
 /// that [`HOLD`] locks, so that no more calls are stored.
-pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, reference: Reference) -> Result<()> {
     for statement in [FORGET, FORGET_REPLACED] {
         query(statement, reference.as_str()).execute(&mut *conn).await?;
     }
@@ -123,7 +114,7 @@ pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<(
 /// Stores the hash of a key that was replaced at `now`. Deletes the hashes of keys that were
 /// replaced before `before`.
 pub async fn replaced(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     hash: &str,
     now: Timestamp,
@@ -134,6 +125,6 @@ pub async fn replaced(
 }
 
 /// Returns whether a key with this hash was replaced at or after `since`.
-pub async fn was_replaced(conn: &mut dyn Connection, hash: &str, since: Timestamp) -> Result<bool> {
+pub async fn was_replaced(conn: Conn<'_>, hash: &str, since: Timestamp) -> Result<bool> {
     query(WAS_REPLACED, (hash, since)).finds(conn).await
 }

@@ -4,7 +4,8 @@
 use domain::records::{KeyClientRecord, KeyRecord};
 use domain::{KeyKind, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -15,11 +16,8 @@ statements! {
         ON CONFLICT (reference, kind) DO UPDATE
         SET last_four = excluded.last_four, made_at = excluded.made_at, used_at = NULL, used_from = NULL");
     /// If two transactions replace a key, the second one reads what the first one wrote.
-    const LAST_FOUR: Sql = Sql {
-        sqlite: "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2",
-        postgres: "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2 FOR UPDATE",
-        ..Sql::ANYWHERE
-    };
+    const LAST_FOUR: Sql = Sql::same(
+        "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2{ FOR UPDATE}");
     const FORGET_CALLS: Sql = Sql::same(r"
         DELETE FROM api_key_calls WHERE reference = $1 AND kind = $2");
     const FORGET_CLIENTS: Sql = Sql::same(r"
@@ -42,8 +40,7 @@ statements! {
         INSERT INTO api_key_clients (reference, kind, day, client, calls, first_at, last_at)
         SELECT k.reference, k.kind, CAST($3 AS BIGINT), CAST($4 AS TEXT), CAST($5 AS BIGINT),
                CAST($6 AS BIGINT), CAST($7 AS BIGINT)
-        FROM api_keys k
-        WHERE k.reference = $1 AND k.kind = $2 AND k.made_at <= $7
+        FROM api_keys k WHERE k.reference = $1 AND k.kind = $2 AND k.made_at <= $7
           AND ($4 = '' OR $8 > (
               SELECT COUNT(*) FROM api_key_clients c
               WHERE c.reference = $1 AND c.kind = $2 AND c.day = $3
@@ -69,8 +66,7 @@ statements! {
                (SELECT CAST(COALESCE(SUM(c.calls), 0) AS BIGINT)
                 FROM api_key_calls c
                 WHERE c.reference = k.reference AND c.kind = k.kind AND c.hour >= $2) AS calls
-        FROM api_keys k
-        WHERE k.reference = $1 ORDER BY k.kind");
+        FROM api_keys k WHERE k.reference = $1 ORDER BY k.kind");
 }
 
 /// A key and its application.
@@ -78,7 +74,7 @@ pub type KeyName = (Reference, KeyKind);
 
 /// Stores the last four of a new key. Resets the last use and the counts of calls.
 pub async fn made(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     last_four: &str,
     now: Timestamp,
@@ -91,10 +87,7 @@ pub async fn made(
 
 /// Returns the last four of a key, or `None` if they aren't known. Locks the row, so that nobody
 /// else replaces the key until this transaction ends.
-pub async fn last_four(
-    conn: &mut dyn Connection,
-    (reference, kind): KeyName,
-) -> Result<Option<String>> {
+pub async fn last_four(conn: Conn<'_>, (reference, kind): KeyName) -> Result<Option<String>> {
     query(LAST_FOUR, (reference.as_str(), kind.as_str()))
         .fetch_optional(conn, |row| row.get("last_four"))
         .await
@@ -102,7 +95,7 @@ pub async fn last_four(
 
 /// Stores when a key was last used, and the client's address if it is known.
 pub async fn used(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     at: Timestamp,
     from: Option<&str>,
@@ -113,7 +106,7 @@ pub async fn used(
 /// Adds to the count of a key's calls in an hour. `hour` counts hours since 1970-01-01 UTC. `at` is
 /// the time of the last call. Does nothing if the key was made after `at`.
 pub async fn count(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     hour: i64,
     calls: i64,
@@ -135,7 +128,7 @@ pub struct ClientCalls {
 /// Adds to the calls of a client. Clients beyond the first `most` of a day are counted together,
 /// like an empty `client`. Does nothing if the key was made after the last call.
 pub async fn count_client(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     client: &str,
     calls: ClientCalls,
@@ -153,25 +146,23 @@ pub async fn count_client(
 }
 
 /// Deletes the counts of all hours before this one, and the clients of all days before this one.
-pub async fn sweep(conn: &mut dyn Connection, before_hour: i64, before_day: i64) -> Result<()> {
+pub async fn sweep(conn: Conn<'_>, before_hour: i64, before_day: i64) -> Result<()> {
     query(SWEEP, before_hour).execute(&mut *conn).await?;
     query(SWEEP_CLIENTS, before_day).execute(conn).await.map(drop)
 }
 
 /// Returns the clients that used a key from `from_day` on, the last one first.
 pub async fn clients(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): KeyName,
     from_day: i64,
     limit: i64,
 ) -> Result<Vec<KeyClientRecord>> {
     let read = |row: &Row<'_>| {
         let client: String = row.get("client")?;
-        Ok(KeyClientRecord {
+        from_row!(row => KeyClientRecord {
             client: Some(client).filter(|client| !client.is_empty()),
-            calls: row.get("calls")?,
-            first_at: row.get("first_at")?,
-            last_at: row.get("last_at")?,
+            calls, first_at, last_at,
         })
     };
     let values = (reference.as_str(), kind.as_str(), from_day, limit);
@@ -179,7 +170,7 @@ pub async fn clients(
 }
 
 /// Deletes the rows of an application's keys, their counts of calls and their clients.
-pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, reference: Reference) -> Result<()> {
     for statement in [FORGET, FORGET_ALL_CALLS, FORGET_ALL_CLIENTS] {
         query(statement, reference.as_str()).execute(&mut *conn).await?;
     }
@@ -188,18 +179,14 @@ pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<(
 
 /// Returns the keys of an application. Calls are counted from `from_hour` on.
 pub async fn of_application(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     from_hour: i64,
 ) -> Result<Vec<KeyRecord>> {
     let read = |row: &Row<'_>| {
-        Ok(KeyRecord {
+        from_row!(row => KeyRecord {
             kind: super::row::word(row, "api_keys", "kind", KeyKind::parse)?,
-            last_four: row.get("last_four")?,
-            made_at: row.get("made_at")?,
-            used_at: row.get("used_at")?,
-            used_from: row.get("used_from")?,
-            calls: row.get("calls")?,
+            last_four, made_at, used_at, used_from, calls,
         })
     };
     query(OF_APPLICATION, (reference.as_str(), from_hour)).fetch_all(conn, read).await

@@ -15,18 +15,18 @@ use domain::{
     SenderState, SenderStatus, Timestamp,
 };
 
-use super::query::{Argument, Connection, Row, query};
-use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
-use super::transaction::WriteTx;
+use super::query::{Argument, Conn, Row, query};
+use super::row::{self, from_row, touched};
+use super::sql::{Sql, statements};
+use super::transaction::Tx;
 use crate::error::Result;
 
 /// The columns of a listed application, with its newest request for a sender name that wasn't
 /// replaced or withdrawn. [`requested_sender`] leaves out an accepted request, because the
 /// application already has that sender name.
 macro_rules! listed {
-    ($rest:literal, $shard:literal, $in_shard:literal $(, $order:literal)?) => {
-        in_shard!(
+    ($rest:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT a.id, a.account_id, a.reference, a.name, a.category, a.status, a.status_before,
                a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name,
@@ -40,13 +40,11 @@ macro_rules! listed {
         JOIN accounts ON accounts.id = a.account_id AND a.deleted_at IS NULL
         LEFT JOIN sender_requests s
           ON s.id = (
-              SELECT MAX(r.id)
-              FROM sender_requests r WHERE r.application_id = a.id AND r.status NOT IN ('replaced', 'withdrawn')"
-                => concat!(" AND r.shard = ", $shard),
-            ")" => concat!(" AND s.shard = ", $shard),
-            $rest => concat!($in_shard, $shard),
-            $($order)?
-        )
+              SELECT MAX(r.id) FROM sender_requests r WHERE r.application_id = a.id
+                AND r.status NOT IN ('replaced', 'withdrawn'){ AND r.shard = $shard}
+          ){ AND s.shard = $shard}",
+            $rest,
+        ))
     };
 }
 
@@ -56,151 +54,98 @@ statements! {
         SELECT shard FROM reference_shards WHERE application_id = $1");
     const ADDRESS_OF: Sql = Sql::postgres(r"
         SELECT shard, application_id FROM reference_shards WHERE reference = $1");
-    const BY_ACCOUNT: Sql =
-        listed!(" WHERE a.account_id = $1", "$2", " AND a.shard = ", " ORDER BY a.id");
-    const BY_REFERENCE: Sql = listed!(" WHERE a.reference = $1", "$2", " AND a.shard = ");
-    const ALL: Sql = listed!("", "$1", " WHERE a.shard = ", " ORDER BY a.id");
-    const WAITING: Sql = listed!(
-        r"
+    const BY_ACCOUNT: Sql = listed!(" WHERE a.account_id = $1{ AND a.shard = $shard} ORDER BY a.id");
+    const BY_REFERENCE: Sql = listed!(" WHERE a.reference = $1{ AND a.shard = $shard}");
+    const ALL: Sql = listed!("{ WHERE a.shard = $shard} ORDER BY a.id");
+    const WAITING: Sql = listed!(r"
         WHERE a.status = 'Pending' AND a.activation_requested_at IS NOT NULL
-          AND (a.activation_requested_at, a.id) > ($1, $2)",
-        "$4",
-        " AND a.shard = ",
-        " ORDER BY a.activation_requested_at, a.id LIMIT $3"
-    );
-    const WITH_STATUS: Sql = listed!(
-        " WHERE a.status = $1 AND a.id > $2",
-        "$4",
-        " AND a.shard = ",
-        " ORDER BY a.id LIMIT $3"
-    );
-    const AFTER: Sql =
-        listed!(" WHERE a.id > $1", "$3", " AND a.shard = ", " ORDER BY a.id LIMIT $2");
+          AND (a.activation_requested_at, a.id) > ($1, $2){ AND a.shard = $shard}
+        ORDER BY a.activation_requested_at, a.id LIMIT $3");
+    const WITH_STATUS: Sql = listed!(r"
+        WHERE a.status = $1 AND a.id > $2{ AND a.shard = $shard} ORDER BY a.id LIMIT $3");
+    const AFTER: Sql = listed!(" WHERE a.id > $1{ AND a.shard = $shard} ORDER BY a.id LIMIT $2");
     /// Applications with the lower-case text `$1` in their reference, name or sender name, or in
     /// the sender name that they requested last.
-    const WITH_PART: Sql = listed!(
-        r"
+    const WITH_PART: Sql = listed!(r"
         WHERE (REPLACE(a.reference, $1, '') <> a.reference
             OR REPLACE(LOWER(a.name), $1, '') <> LOWER(a.name)
             OR REPLACE(LOWER(a.sender_name), $1, '') <> LOWER(a.sender_name)
-            OR REPLACE(LOWER(s.name), $1, '') <> LOWER(s.name))",
-        "$3",
-        " AND a.shard = ",
-        " ORDER BY a.id LIMIT $2"
-    );
-    const OWNER: Sql = in_shard!(
-        r"
+            OR REPLACE(LOWER(s.name), $1, '') <> LOWER(s.name)){ AND a.shard = $shard}
+        ORDER BY a.id LIMIT $2");
+    const OWNER: Sql = Sql::in_shard(r"
         SELECT a.reference, a.account_id, accounts.email
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
-        WHERE a.id = $1" => " AND a.shard = $2",
-    );
-    const SENDING: Sql = in_shard!(
-        r"
+        WHERE a.id = $1{ AND a.shard = $shard}");
+    const SENDING: Sql = Sql::in_shard(r"
         SELECT reference, sender_name, effective_status AS status
-        FROM applications WHERE id = $1" => " AND shard = $2",
-    );
-    const SET_ACTIVATED: Sql = in_shard!(
-        "UPDATE applications SET activated_at = $2 WHERE id = $1 AND activated_at IS NULL"
-            => " AND shard = $3",
-    );
+        FROM applications WHERE id = $1{ AND shard = $shard}");
+    const SET_ACTIVATED: Sql = Sql::in_shard(r"
+        UPDATE applications SET activated_at = $2
+        WHERE id = $1 AND activated_at IS NULL{ AND shard = $shard}");
     /// Assigns a reference and an ID to a new application. Verbs run one at a time, so no other
     /// transaction takes the same ID.
     const TAKE_REFERENCE: Sql = Sql::postgres_in_shard(r"
         INSERT INTO reference_shards (reference, shard, account_id, application_id)
-        SELECT $1, $3, $2, COALESCE(MAX(application_id), 0) + 1
-        FROM reference_shards
+        SELECT $1, $3, $2, COALESCE(MAX(application_id), 0) + 1 FROM reference_shards
         ON CONFLICT (reference) DO NOTHING RETURNING application_id AS id");
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
-                sender_state, balance, test_balance, test_day, created_at)
-            VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7)
-            ON CONFLICT DO NOTHING RETURNING id",
-        postgres: r"
-            INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
-                sender_state, balance, test_balance, test_day, created_at, id, shard)
-            VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7, $8, $9)
-            ON CONFLICT DO NOTHING RETURNING id",
-        ..Sql::IN_SHARD
-    };
-    const HAS_CATEGORY: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM applications WHERE account_id = $1 AND category = $2 AND deleted_at IS NULL"
-            => " AND shard = $3",
-    );
-    const HAS_SENDERLESS: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM applications
-        WHERE account_id = $1 AND sender_state = 'none' AND deleted_at IS NULL"
-            => " AND shard = $2",
-    );
-    const SET_STATUS: Sql = in_shard!(
-        r"
+    const INSERT: Sql = Sql::in_shard(r"
+        INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
+            sender_state, balance, test_balance, test_day, created_at{, id, shard})
+        VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7{, $8, $shard})
+        ON CONFLICT DO NOTHING RETURNING id");
+    const HAS_CATEGORY: Sql = Sql::in_shard(r"
+        SELECT id FROM applications WHERE account_id = $1 AND category = $2
+          AND deleted_at IS NULL{ AND shard = $shard}");
+    const HAS_SENDERLESS: Sql = Sql::in_shard(r"
+        SELECT id FROM applications
+        WHERE account_id = $1 AND sender_state = 'none'
+          AND deleted_at IS NULL{ AND shard = $shard}");
+    const SET_STATUS: Sql = Sql::in_shard(r"
         UPDATE applications SET status = $3, status_before = $4, suspend_reason = $5
-        WHERE id = $1 AND status = $2" => " AND shard = $6",
-    );
-    const SET_ACTIVATION: Sql = in_shard!(
-        "UPDATE applications SET activation_requested_at = $2 WHERE id = $1 AND status = 'Pending'"
-            => " AND shard = $3",
-    );
+        WHERE id = $1 AND status = $2{ AND shard = $shard}");
+    const SET_ACTIVATION: Sql = Sql::in_shard(r"
+        UPDATE applications SET activation_requested_at = $2
+        WHERE id = $1 AND status = 'Pending'{ AND shard = $shard}");
     /// No key has an empty hash.
-    const DELETE: Sql = in_shard!(
-        r"
+    const DELETE: Sql = Sql::in_shard(r"
         UPDATE applications SET deleted_at = $2, live_hash = '', test_hash = '',
             activation_requested_at = NULL, low_balance = NULL, batch_mails_since = NULL
-        WHERE id = $1 AND deleted_at IS NULL AND balance = 0" => " AND shard = $3",
-    );
-    const SET_NAME: Sql = in_shard!(
-        "UPDATE applications SET name = $2 WHERE id = $1" => " AND shard = $3",
-    );
-    const SET_LOST_ANSWER: Sql = in_shard!(
-        "UPDATE applications SET lost_answer = $2 WHERE id = $1" => " AND shard = $3",
-    );
+        WHERE id = $1 AND deleted_at IS NULL AND balance = 0{ AND shard = $shard}");
+    const SET_NAME: Sql = Sql::in_shard(
+        "UPDATE applications SET name = $2 WHERE id = $1{ AND shard = $shard}");
+    const SET_LOST_ANSWER: Sql = Sql::in_shard(
+        "UPDATE applications SET lost_answer = $2 WHERE id = $1{ AND shard = $shard}");
     /// The clock of another process may already show the next day.
-    const ADD_WITHDRAWN: Sql = in_shard!(
-        r"
+    const ADD_WITHDRAWN: Sql = Sql::in_shard(r"
         UPDATE applications SET
             withdrawn_live = CASE WHEN withdrawn_day >= $2 THEN withdrawn_live ELSE 0 END + $3,
             withdrawn_test = CASE WHEN withdrawn_day >= $2 THEN withdrawn_test ELSE 0 END + $4,
             withdrawn_day = CASE WHEN withdrawn_day > $2 THEN withdrawn_day ELSE $2 END
-        WHERE id = $1" => " AND shard = $5",
-    );
-    const WITHDRAWN: Sql = in_shard!(
-        r"
+        WHERE id = $1{ AND shard = $shard}");
+    const WITHDRAWN: Sql = Sql::in_shard(r"
         SELECT CASE WHEN $3 = 0 THEN withdrawn_live ELSE withdrawn_test END AS n
-        FROM applications WHERE id = $1 AND withdrawn_day >= $2" => " AND shard = $4",
-    );
-    const SET_LIMITS: Sql = in_shard!(
-        "UPDATE applications SET limits = $2 WHERE id = $1" => " AND shard = $3",
-    );
-    const SET_CODE_SETTINGS: Sql = in_shard!(
-        "UPDATE applications SET code_locale = $2, code_domain = $3 WHERE id = $1"
-            => " AND shard = $4",
-    );
-    const LIMITS_BY_ACCOUNT: Sql = in_shard!(
-        "SELECT id, limits FROM applications WHERE account_id = $1 AND limits IS NOT NULL"
-            => " AND shard = $2",
-    );
-    const SET_SENDER: Sql = in_shard!(
-        "UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1"
-            => " AND shard = $4",
-    );
-    const SET_LIVE_HASH: Sql = in_shard!(
-        "UPDATE applications SET live_hash = $2 WHERE id = $1" => " AND shard = $3",
-    );
-    const SET_TEST_HASH: Sql = in_shard!(
-        "UPDATE applications SET test_hash = $2 WHERE id = $1" => " AND shard = $3",
-    );
-    const KEYS_BY_REFERENCE: Sql = in_shard!(
-        r"
+        FROM applications WHERE id = $1 AND withdrawn_day >= $2{ AND shard = $shard}");
+    const SET_LIMITS: Sql = Sql::in_shard(
+        "UPDATE applications SET limits = $2 WHERE id = $1{ AND shard = $shard}");
+    const SET_CODE_SETTINGS: Sql = Sql::in_shard(r"
+        UPDATE applications SET code_locale = $2, code_domain = $3
+        WHERE id = $1{ AND shard = $shard}");
+    const LIMITS_BY_ACCOUNT: Sql = Sql::in_shard(r"
+        SELECT id, limits FROM applications
+        WHERE account_id = $1 AND limits IS NOT NULL{ AND shard = $shard}");
+    const SET_SENDER: Sql = Sql::in_shard(r"
+        UPDATE applications SET sender_state = $2, sender_name = $3
+        WHERE id = $1{ AND shard = $shard}");
+    const SET_LIVE_HASH: Sql = Sql::in_shard(
+        "UPDATE applications SET live_hash = $2 WHERE id = $1{ AND shard = $shard}");
+    const SET_TEST_HASH: Sql = Sql::in_shard(
+        "UPDATE applications SET test_hash = $2 WHERE id = $1{ AND shard = $shard}");
+    const KEYS_BY_REFERENCE: Sql = Sql::in_shard(r"
         SELECT id, category, effective_status AS status, live_hash, test_hash, sender_state,
                sender_name, balance, test_balance, test_day, test_sent, paid_at, limits, spent_day,
                spent_today, code_locale, code_domain
-        FROM applications WHERE reference = $1" => " AND shard = $2",
-    );
+        FROM applications WHERE reference = $1{ AND shard = $shard}");
     const ADD_BALANCE: Sql = Sql {
         sqlite: r"
             UPDATE applications SET balance = balance + $2
@@ -212,33 +157,22 @@ statements! {
     };
     /// Each application has a copy of the time of its account's first deposit, so that a charging
     /// transaction doesn't have to read the account.
-    const SET_PAID: Sql = in_shard!(
-        r"
-        UPDATE applications SET paid_at = $2
-        WHERE paid_at IS NULL AND account_id = (
+    const SET_PAID: Sql = Sql::in_shard(r"
+        UPDATE applications SET paid_at = $2 WHERE paid_at IS NULL AND account_id = (
             SELECT account_id
-            FROM applications WHERE id = $1" => " AND shard = $3",
-        ")" => " AND shard = $3",
-    );
-    const INHERIT_PAID: Sql = in_shard!(
-        r"
+            FROM applications WHERE id = $1{ AND shard = $shard}){ AND shard = $shard}");
+    const INHERIT_PAID: Sql = Sql::in_shard(r"
         UPDATE applications SET paid_at = (
-            SELECT MIN(paid_at)
-            FROM applications WHERE account_id = $2" => " AND shard = $3",
-        r")
-        WHERE id = $1" => " AND shard = $3",
-    );
-    const BALANCES: Sql = in_shard!(
-        "SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1"
-            => " AND shard = $2",
-    );
-    const SET_DISABLED: Sql = in_shard!(
-        "UPDATE applications SET disabled_at = $2 WHERE account_id = $1" => " AND shard = $3",
-    );
-    const IDS_BY_ACCOUNT: Sql = in_shard!(
-        "SELECT id, reference FROM applications WHERE account_id = $1 AND deleted_at IS NULL"
-            => " AND shard = $2",
-    );
+            SELECT MIN(paid_at) FROM applications WHERE account_id = $2{ AND shard = $shard})
+        WHERE id = $1{ AND shard = $shard}");
+    const BALANCES: Sql = Sql::in_shard(r"
+        SELECT id, test_balance, test_day, balance FROM applications
+        WHERE id = $1{ AND shard = $shard}");
+    const SET_DISABLED: Sql = Sql::in_shard(
+        "UPDATE applications SET disabled_at = $2 WHERE account_id = $1{ AND shard = $shard}");
+    const IDS_BY_ACCOUNT: Sql = Sql::in_shard(r"
+        SELECT id, reference FROM applications
+        WHERE account_id = $1 AND deleted_at IS NULL{ AND shard = $shard}");
     const KEYS_BY_REFERENCES: Sql = Sql {
         sqlite: r"
             SELECT id, reference, category,
@@ -252,8 +186,7 @@ statements! {
                    effective_status AS status,
                    live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
                    test_sent, paid_at, limits, spent_day, spent_today
-            FROM applications
-            WHERE reference = ANY (
+            FROM applications WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
               AND shard = $2
             ORDER BY id FOR UPDATE",
@@ -334,7 +267,6 @@ pub struct CodeSettings {
 
 /// The limits that the owner of an application has set.
 pub struct StoredLimits {
-    /// The text in the database.
     pub text: String,
     pub limits: SendLimits,
 }
@@ -407,22 +339,12 @@ fn category(row: &Row<'_>) -> Result<Category> {
 
 /// Reads a key row from the columns of [`KEYS_BY_REFERENCE`].
 pub fn key_row(row: &Row<'_>) -> Result<KeyRow> {
-    Ok(KeyRow {
-        id: row.get("id")?,
-        category: category(row)?,
-        status: status(row, "status")?,
-        live_hash: row.get("live_hash")?,
-        test_hash: row.get("test_hash")?,
-        sender_state: sender_state(row)?,
-        sender_name: row.get("sender_name")?,
-        balance: row.get("balance")?,
-        test_balance: row.get("test_balance")?,
-        test_day: row.get("test_day")?,
-        test_sent: row.get("test_sent")?,
+    from_row!(row => KeyRow {
+        id, category: category(row)?, status: status(row, "status")?, live_hash, test_hash,
+        sender_state: sender_state(row)?, sender_name, balance, test_balance, test_day, test_sent,
         paid: row.get::<Option<Timestamp>>("paid_at")?.is_some(),
         limits: StoredLimits::read(row.get("limits")?)?,
-        spent_day: row.get("spent_day")?,
-        spent_today: row.get("spent_today")?,
+        spent_day, spent_today,
     })
 }
 
@@ -478,7 +400,7 @@ fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     }))
 }
 
-pub async fn shard_of(conn: &mut dyn Connection, id: ApplicationId) -> Result<Shard> {
+pub async fn shard_of(conn: Conn<'_>, id: ApplicationId) -> Result<Shard> {
     query(SHARD_OF, id).fetch_one(conn, |row| row.get("shard").map(Shard)).await
 }
 
@@ -489,40 +411,27 @@ pub struct Address {
     pub application_id: ApplicationId,
 }
 
-/// Returns the address of the application with this reference.
-pub async fn address_of(
-    conn: &mut dyn Connection,
-    reference: Reference,
-) -> Result<Option<Address>> {
+pub async fn address_of(conn: Conn<'_>, reference: Reference) -> Result<Option<Address>> {
     let read = |row: &Row<'_>| {
         Ok(Address { shard: Shard(row.get("shard")?), application_id: row.get("application_id")? })
     };
     query(ADDRESS_OF, reference.as_str()).fetch_optional(conn, read).await
 }
 
-pub async fn by_account(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<ApplicationRow>> {
+pub async fn by_account(conn: Conn<'_>, account_id: i64) -> Result<Vec<ApplicationRow>> {
     query(BY_ACCOUNT, account_id).fetch_all(conn, listed).await
 }
 
-pub async fn by_reference(
-    conn: &mut dyn Connection,
-    reference: Reference,
-) -> Result<Option<ApplicationRow>> {
+pub async fn by_reference(conn: Conn<'_>, reference: Reference) -> Result<Option<ApplicationRow>> {
     query(BY_REFERENCE, reference.as_str()).fetch_optional(conn, listed).await
 }
 
-pub async fn all(conn: &mut dyn Connection) -> Result<Vec<ApplicationRow>> {
+pub async fn all(conn: Conn<'_>) -> Result<Vec<ApplicationRow>> {
     query(ALL, ()).fetch_all(conn, listed).await
 }
 
-pub async fn owner(conn: &mut dyn Connection, id: ApplicationId) -> Result<Owner> {
-    let read = |row: &Row<'_>| {
-        Ok(Owner {
-            account_id: row.get("account_id")?,
-            email: row.get("email")?,
-            reference: row::reference(row)?,
-        })
-    };
+pub async fn owner(conn: Conn<'_>, id: ApplicationId) -> Result<Owner> {
+    let read = |row: &Row<'_>| from_row!(row => Owner { account_id, email, reference: row::reference(row)? });
     query(OWNER, id).fetch_one(conn, read).await
 }
 
@@ -534,7 +443,7 @@ pub struct SendingRow {
     pub status: ApplicationStatus,
 }
 
-pub async fn sending(conn: &mut dyn Connection, id: ApplicationId) -> Result<SendingRow> {
+pub async fn sending(conn: Conn<'_>, id: ApplicationId) -> Result<SendingRow> {
     let read = |row: &Row<'_>| {
         Ok(SendingRow {
             reference: row::reference(row)?,
@@ -545,7 +454,6 @@ pub async fn sending(conn: &mut dyn Connection, id: ApplicationId) -> Result<Sen
     query(SENDING, id).fetch_one(conn, read).await
 }
 
-/// A new application.
 pub struct NewRow<'a> {
     pub account_id: i64,
     pub category: Category,
@@ -558,7 +466,7 @@ pub struct NewRow<'a> {
 /// Stores an application and returns its ID. Returns `None` if the account already has an
 /// application of this category or without a sender name, or if the reference is taken.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     new: &NewRow<'_>,
     now: Timestamp,
 ) -> Result<Option<ApplicationId>> {
@@ -589,15 +497,11 @@ pub async fn insert(
     Ok(stored)
 }
 
-pub async fn has_category(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    category: Category,
-) -> Result<bool> {
+pub async fn has_category(conn: Conn<'_>, account_id: i64, category: Category) -> Result<bool> {
     query(HAS_CATEGORY, (account_id, category.as_str())).finds(conn).await
 }
 
-pub async fn has_senderless(conn: &mut dyn Connection, account_id: i64) -> Result<bool> {
+pub async fn has_senderless(conn: Conn<'_>, account_id: i64) -> Result<bool> {
     query(HAS_SENDERLESS, account_id).finds(conn).await
 }
 
@@ -610,7 +514,7 @@ pub struct StatusChange<'a> {
 
 /// Changes the status of an application. Returns false if the status is no longer `from`.
 pub async fn set_status(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     change: &StatusChange<'_>,
 ) -> Result<bool> {
@@ -627,7 +531,7 @@ pub async fn set_status(
 /// Returns a page of a list that staff see. `after` is the time and the ID of the last application
 /// of the previous page; only the list of waiting applications uses the time.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: ApplicationList,
     after: (i64, i64),
     limit: i64,
@@ -645,20 +549,12 @@ pub async fn list(
 
 /// Returns at most `limit` applications that have the lower-case text `part` in their reference or
 /// sender name.
-pub async fn with_part(
-    conn: &mut dyn Connection,
-    part: &str,
-    limit: i64,
-) -> Result<Vec<ApplicationRow>> {
+pub async fn with_part(conn: Conn<'_>, part: &str, limit: i64) -> Result<Vec<ApplicationRow>> {
     query(WITH_PART, (part, limit)).fetch_all(conn, listed).await
 }
 
 /// Stores when an application was first approved.
-pub async fn set_activated(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn set_activated(conn: Conn<'_>, id: ApplicationId, now: Timestamp) -> Result<()> {
     query(SET_ACTIVATED, (id, now)).execute(conn).await.map(drop)
 }
 
@@ -666,7 +562,7 @@ pub async fn set_activated(
 /// column `disabled_at` duplicates the account's, so that a charging transaction doesn't have to
 /// read the account.
 pub async fn set_disabled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     disabled_at: Option<Timestamp>,
 ) -> Result<()> {
@@ -675,40 +571,28 @@ pub async fn set_disabled(
 
 /// Deletes an application without a balance: its keys are unknown from then on, and no list shows
 /// it.
-pub async fn delete(conn: &mut dyn Connection, id: ApplicationId, now: Timestamp) -> Result<()> {
+pub async fn delete(conn: Conn<'_>, id: ApplicationId, now: Timestamp) -> Result<()> {
     let deleted = query(DELETE, (id, now)).execute(conn).await?;
     touched("applications", 1, deleted)
 }
 
 /// Stores the display name of an application. `None` restores the default one.
-pub async fn set_name(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    name: Option<&str>,
-) -> Result<()> {
+pub async fn set_name(conn: Conn<'_>, id: ApplicationId, name: Option<&str>) -> Result<()> {
     query(SET_NAME, (id, name)).execute(conn).await.map(drop)
 }
 
-pub async fn set_lost_answer(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    policy: LostAnswer,
-) -> Result<()> {
+pub async fn set_lost_answer(conn: Conn<'_>, id: ApplicationId, policy: LostAnswer) -> Result<()> {
     query(SET_LOST_ANSWER, (id, policy.as_str())).execute(conn).await.map(drop)
 }
 
-pub async fn set_limits(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    limits: &SendLimits,
-) -> Result<()> {
+pub async fn set_limits(conn: Conn<'_>, id: ApplicationId, limits: &SendLimits) -> Result<()> {
     let set = query(SET_LIMITS, (id, row::json(limits)?)).execute(conn).await?;
     touched("applications", 1, set)
 }
 
 /// Adds to the number of messages that were withdrawn on a day.
 pub async fn add_withdrawn(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     whose: EventStream,
     messages: i64,
     day: i64,
@@ -718,17 +602,13 @@ pub async fn add_withdrawn(
 }
 
 /// Returns the number of messages that were withdrawn on a day.
-pub async fn withdrawn(conn: &mut dyn Connection, whose: EventStream, day: i64) -> Result<i64> {
+pub async fn withdrawn(conn: Conn<'_>, whose: EventStream, day: i64) -> Result<i64> {
     let found = query(WITHDRAWN, (whose.application_id, day, i64::from(whose.test)));
     Ok(found.fetch_optional(conn, |row| row.get("n")).await?.unwrap_or(0))
 }
 
 /// Stores the time zone of an account's limits. `None` stands for UTC.
-pub async fn set_zone_of_limits(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    zone: Option<&str>,
-) -> Result<()> {
+pub async fn set_zone_of_limits(conn: Conn<'_>, account_id: i64, zone: Option<&str>) -> Result<()> {
     let read = |row: &Row<'_>| Ok((row.get("id")?, StoredLimits::read(row.get("limits")?)?));
     let found: Vec<(ApplicationId, _)> =
         query(LIMITS_BY_ACCOUNT, account_id).fetch_all(&mut *conn, read).await?;
@@ -744,7 +624,7 @@ pub async fn set_zone_of_limits(
 /// Sets when the activation of an application was requested, or withdraws the request. Returns
 /// false if the application isn't Pending.
 pub async fn set_activation(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     requested_at: Option<Timestamp>,
 ) -> Result<bool> {
@@ -752,7 +632,7 @@ pub async fn set_activation(
 }
 
 pub async fn set_sender(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     state: SenderState,
     name: Option<&str>,
@@ -762,12 +642,7 @@ pub async fn set_sender(
 }
 
 /// Stores the hash of a new key.
-pub async fn set_hash(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    kind: KeyKind,
-    hash: &str,
-) -> Result<()> {
+pub async fn set_hash(conn: Conn<'_>, id: ApplicationId, kind: KeyKind, hash: &str) -> Result<()> {
     let statement = match kind {
         KeyKind::Live => SET_LIVE_HASH,
         KeyKind::Test => SET_TEST_HASH,
@@ -777,16 +652,13 @@ pub async fn set_hash(
 }
 
 /// Returns the fields that decide whether the keys with this reference may send.
-pub async fn keys_by_reference(
-    conn: &mut dyn Connection,
-    reference: Reference,
-) -> Result<Option<KeyRow>> {
+pub async fn keys_by_reference(conn: Conn<'_>, reference: Reference) -> Result<Option<KeyRow>> {
     query(KEYS_BY_REFERENCE, reference.as_str()).fetch_optional(conn, key_row).await
 }
 
 /// Like [`keys_by_reference`]. Also returns the settings for codes.
 pub async fn keys_and_code_settings(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
 ) -> Result<Option<(KeyRow, CodeSettings)>> {
     let read = |row: &Row<'_>| {
@@ -802,7 +674,7 @@ pub async fn keys_and_code_settings(
 
 /// Stores what the owner of an application sets for its codes.
 pub async fn set_code_settings(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     settings: &CodeSettings,
 ) -> Result<()> {
@@ -815,7 +687,7 @@ pub async fn set_code_settings(
 /// transfer that records the deposit. The ID is 0 on SQLite, which assigns the IDs of transfers
 /// itself.
 pub async fn add_balance(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     amount: Money,
     now: Timestamp,
@@ -826,21 +698,14 @@ pub async fn add_balance(
         .await
 }
 
-/// The balances of an application.
 pub struct Balances {
     pub balance: Money,
     pub test_balance: Money,
     pub test_day: i64,
 }
 
-pub async fn balances(conn: &mut dyn Connection, id: ApplicationId) -> Result<Option<Balances>> {
-    let read = |row: &Row<'_>| {
-        Ok(Balances {
-            balance: row.get("balance")?,
-            test_balance: row.get("test_balance")?,
-            test_day: row.get("test_day")?,
-        })
-    };
+pub async fn balances(conn: Conn<'_>, id: ApplicationId) -> Result<Option<Balances>> {
+    let read = |row: &Row<'_>| from_row!(row => Balances { balance, test_balance, test_day });
     query(BALANCES, id).fetch_optional(conn, read).await
 }
 
@@ -850,10 +715,7 @@ pub struct ApplicationIds {
 }
 
 /// Returns the IDs and the references of an account's applications.
-pub async fn ids_by_account(
-    conn: &mut dyn Connection,
-    account_id: i64,
-) -> Result<Vec<ApplicationIds>> {
+pub async fn ids_by_account(conn: Conn<'_>, account_id: i64) -> Result<Vec<ApplicationIds>> {
     query(IDS_BY_ACCOUNT, account_id)
         .fetch_all(conn, |row| {
             Ok(ApplicationIds { id: row.get("id")?, reference: row::reference(row)? })
@@ -865,7 +727,7 @@ pub async fn ids_by_account(
 /// occur twice. On PostgreSQL the transaction locks the applications, because others write at the
 /// same time.
 pub async fn keys_by_references(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     references: &[Reference],
 ) -> Result<Vec<(Reference, KeyRow)>> {
     let distinct: BTreeSet<&str> = references.iter().map(Reference::as_str).collect();
@@ -887,7 +749,7 @@ pub struct ChargedApplication {
 
 /// Writes the new balances. Fails if the keys, the status, the limits or the balances are no longer
 /// those that the charge was based on.
-pub async fn charge(conn: &mut dyn Connection, changed: &[ChargedApplication]) -> Result<()> {
+pub async fn charge(conn: Conn<'_>, changed: &[ChargedApplication]) -> Result<()> {
     let rows = changed.iter().map(|c| {
         let before = &c.before;
         (

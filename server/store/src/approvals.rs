@@ -3,7 +3,8 @@
 use domain::Timestamp;
 use domain::approval::{ApprovalRecord, StaffAct};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
@@ -24,21 +25,14 @@ fn approval(row: &Row<'_>) -> Result<ApprovalRecord> {
     let act: String = row.get("act")?;
     let corrupt =
         |_| Fault::Corrupt { table: "approvals", column: "act".into(), value: act.clone() };
-    Ok(ApprovalRecord {
-        id: row.get("id")?,
+    from_row!(row => ApprovalRecord {
+        id,
         act: serde_json::from_str(&act).map_err(|error| Error::Failed(corrupt(error)))?,
-        asked_by: row.get("asked_by")?,
-        email: row.get("email")?,
-        asked_at: row.get("asked_at")?,
+        asked_by, email, asked_at,
     })
 }
 
-pub async fn insert(
-    conn: &mut dyn Connection,
-    act: &StaffAct,
-    asked_by: i64,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, act: &StaffAct, asked_by: i64, now: Timestamp) -> Result<()> {
     let text = serde_json::to_string(act).map_err(|error| {
         Error::Failed(Fault::Corrupt {
             table: "approvals",
@@ -50,16 +44,16 @@ pub async fn insert(
 }
 
 /// Returns the requests made after a time by accounts that are still active staff, oldest first.
-pub async fn waiting(conn: &mut dyn Connection, after: Timestamp) -> Result<Vec<ApprovalRecord>> {
+pub async fn waiting(conn: Conn<'_>, after: Timestamp) -> Result<Vec<ApprovalRecord>> {
     query(WAITING, after).fetch_all(conn, approval).await
 }
 
 /// Deletes a request. Returns false if it doesn't exist.
-pub async fn delete(conn: &mut dyn Connection, id: i64) -> Result<bool> {
+pub async fn delete(conn: Conn<'_>, id: i64) -> Result<bool> {
     Ok(query(DELETE, id).execute(conn).await? == 1)
 }
 
 /// Deletes the requests made at or before a time.
-pub async fn delete_until(conn: &mut dyn Connection, until: Timestamp) -> Result<()> {
+pub async fn delete_until(conn: Conn<'_>, until: Timestamp) -> Result<()> {
     query(DELETE_UNTIL, until).execute(conn).await.map(drop)
 }

@@ -9,7 +9,8 @@ use domain::decision::Decided;
 use domain::support::AuditRecord;
 use domain::{Reference, Timestamp};
 
-use super::query::{Argument, Connection, Row, query, query_of};
+use super::query::{Argument, Conn, Row, query, query_of};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use super::{accounts, audit_chain};
 use crate::error::Result;
@@ -23,8 +24,7 @@ statements! {
         SELECT id FROM audit
         WHERE subject = $1 AND actor = $2 AND action = $3 AND at > $4 LIMIT 1");
     const LAST: Sql = Sql::same(r"
-        SELECT actor, at, action, before, after
-        FROM audit
+        SELECT actor, at, action, before, after FROM audit
         WHERE subject = $1 AND (action = $2 OR action = $3 OR action = $4)
         ORDER BY id DESC LIMIT 1");
 }
@@ -97,7 +97,7 @@ impl<'a> Change<'a> {
 
 /// Writes an entry into the audit log, in the transaction of the action itself.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     now: Timestamp,
     actor: &Actor,
     action: &'static str,
@@ -111,7 +111,7 @@ pub async fn insert(
 /// Like [`insert`], about a message or a batch of an application. Filters by the application's
 /// reference also find the entry.
 pub async fn insert_of(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     now: Timestamp,
     actor: &Actor,
     action: &'static str,
@@ -125,7 +125,7 @@ pub async fn insert_of(
 /// Like [`insert`], with the values before and after. Writes no entry if the two values are equal,
 /// because nothing has changed.
 pub async fn insert_change(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     now: Timestamp,
     actor: &Actor,
     action: &'static str,
@@ -141,7 +141,7 @@ pub async fn insert_change(
 /// Like [`insert_change`], about a record of an application. Filters by the application's reference
 /// also find the entry.
 pub async fn insert_change_of(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     now: Timestamp,
     actor: &Actor,
     action: &'static str,
@@ -153,7 +153,7 @@ pub async fn insert_change_of(
 }
 
 async fn write(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     now: Timestamp,
     actor: &Actor,
     action: &'static str,
@@ -197,7 +197,7 @@ async fn write(
 
 /// Returns whether an actor did this to a subject after a time.
 pub async fn has_since(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     actor: &Actor,
     action: &str,
     subject: &str,
@@ -276,7 +276,7 @@ impl Wanted {
 
 /// Returns the entries with IDs below `below`, newest first.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     wanted: &Wanted,
     below: i64,
     limit: i64,
@@ -286,22 +286,14 @@ pub async fn list(
 }
 
 pub fn record(row: &Row<'_>) -> Result<AuditRecord> {
-    Ok(AuditRecord {
-        id: row.get("id")?,
-        at: row.get("at")?,
-        who: row.get("actor")?,
-        address: row.get("address")?,
-        action: row.get("action")?,
-        subject: row.get("subject")?,
-        before: row.get("before")?,
-        after: row.get("after")?,
-        detail: row.get("detail")?,
+    from_row!(row => AuditRecord {
+        id, at, who: row.get("actor")?, address, action, subject, before, after, detail,
     })
 }
 
 /// Returns who did the last of these actions on a subject, and when.
 pub async fn last(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     subject: &str,
     [first, second, third]: [&'static str; 3],
 ) -> Result<Option<Decided>> {

@@ -7,7 +7,7 @@
 use domain::support::AuditRecord;
 use sha2::{Digest as _, Sha256};
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::row::touched;
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -35,7 +35,7 @@ pub struct ChainPosition {
 
 /// Reserves the position of a chain's next entry. Other writers of the chain wait until the
 /// transaction ends.
-pub async fn next(conn: &mut dyn Connection, chain: i64) -> Result<ChainPosition> {
+pub async fn next(conn: Conn<'_>, chain: i64) -> Result<ChainPosition> {
     loop {
         let found = query(NEXT, chain)
             .fetch_optional(&mut *conn, |row| Ok((row.get("number")?, row.get("hash")?)))
@@ -48,11 +48,7 @@ pub async fn next(conn: &mut dyn Connection, chain: i64) -> Result<ChainPosition
 }
 
 /// Makes an entry the last one of its chain, and returns its hash.
-pub async fn end(
-    conn: &mut dyn Connection,
-    position: &ChainPosition,
-    entry: &AuditRecord,
-) -> Result<String> {
+pub async fn end(conn: Conn<'_>, position: &ChainPosition, entry: &AuditRecord) -> Result<String> {
     let hash = hash_of(&position.previous, position.chain, position.number, entry);
     let ended = query(END, (position.chain, hash.as_str())).execute(conn).await?;
     touched("audit_chains", 1, ended)?;

@@ -4,7 +4,8 @@ use domain::support::AuditRecord;
 
 use super::audit;
 use super::audit_chain::{OF_NO_ACCOUNT, hash_of};
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -24,8 +25,7 @@ statements! {
         WHERE a.id IS NULL
         UNION
         SELECT a.chain AS chain FROM audit a LEFT JOIN audit_chains c ON c.chain = a.chain
-        WHERE c.chain IS NULL OR a.number > c.number
-        ORDER BY chain LIMIT 20");
+        WHERE c.chain IS NULL OR a.number > c.number ORDER BY chain LIMIT 20");
 }
 
 struct Linked {
@@ -36,16 +36,11 @@ struct Linked {
 }
 
 fn linked(row: &Row<'_>) -> Result<Linked> {
-    Ok(Linked {
-        chain: row.get("chain")?,
-        number: row.get("number")?,
-        hash: row.get("hash")?,
-        entry: audit::record(row)?,
-    })
+    from_row!(row => Linked { chain, number, hash, entry: audit::record(row)? })
 }
 
 /// Describes the breaks in the chains, at most [`BREAKS_MAX`] of them.
-pub async fn breaks(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn breaks(conn: Conn<'_>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let (mut chain, mut number, mut hash) = (i64::MIN, 0, String::new());
     loop {

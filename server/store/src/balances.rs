@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{ApplicationId, Money};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::touched;
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -14,12 +14,8 @@ statements! {
         sqlite: r"
             SELECT id, balance FROM applications WHERE id = ?1",
         postgres: r"
-            SELECT id, balance
-            FROM applications
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2
-            ORDER BY id FOR UPDATE",
+            SELECT id, balance FROM applications
+            WHERE id = ANY ({ids}) AND shard = $2 ORDER BY id FOR UPDATE",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[ID, balance before, balance, amount to add to the test balance]]`. The test
@@ -45,7 +41,7 @@ pub struct Balance {
 }
 
 /// Returns the balances of these applications. An ID may occur twice.
-pub async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
+pub async fn of(conn: Conn<'_>, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
     let read = |row: &Row<'_>| {
         Ok(Balance { application_id: row.get("id")?, balance: row.get("balance")? })
     };
@@ -64,7 +60,7 @@ pub struct SettledApplication {
 
 /// Writes the balances of applications with released charges.
 pub async fn settle(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     settled: &[SettledApplication],
     test_money_max: Money,
 ) -> Result<()> {

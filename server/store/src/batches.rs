@@ -10,234 +10,182 @@ use domain::{
 };
 use serde::Deserialize;
 
-use super::WriteTx;
-use super::query::{Argument, Connection, Query, Row, query};
-use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::Tx;
+use super::query::{Argument, Conn, Query, Row, query};
+use super::row::{self, from_row};
+use super::sql::{Sql, statements};
 use crate::error::{Error, Result};
 
 /// Selects batches for a list. The result has one row per batch and status, except for statuses
 /// with a count of 0.
 macro_rules! listed {
-    ($where:literal, $shard:literal $(, $order:literal)?) => {
-        in_shard!(
+    ($where:literal $(, $order:literal)?) => {
+        Sql::in_shard(concat!(
             r"
         SELECT b.*, c.status, c.n
         FROM (
             SELECT id, test, requestid, rows, pages, cost, released, created_at, expanded_at,
                    done_at, send_at, waits_until, paused_at, pause_reason, cancelled_at
             FROM batches",
-            $where => concat!(" AND shard = ", $shard),
+            $where,
+            "{ AND shard = $shard}",
             $($order,)?
             r") b
-        JOIN batch_counts c ON c.batch_id = b.id AND c.n > 0" => concat!(" AND c.shard = ", $shard),
-            r"
+        JOIN batch_counts c ON c.batch_id = b.id AND c.n > 0{ AND c.shard = $shard}
         ORDER BY b.id DESC",
-        )
+        ))
     };
 }
 
 /// Selects batches whose expansion hasn't ended.
 macro_rules! unexpanded {
-    ($and:literal, $shard:literal $(, $order:literal)?) => {
-        in_shard!(
+    ($rest:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT id, application_id, test, sender, requestid, body, rows, pages, cost, price_id,
                created_at, first_message_id, spool, spool_offset, expanded_rows, expanded_cost,
                waits_until, expires_at, paused_at, cancelled_at,
                (
                    SELECT reference
-                   FROM applications WHERE id = application_id" => concat!(" AND shard = ", $shard),
-            r") AS reference,
+                   FROM applications WHERE id = application_id{ AND shard = $shard}) AS reference,
                (
-                   SELECT COUNT(*)
-                   FROM applications WHERE id = application_id
-                     AND effective_status = 'Suspended'" => concat!(" AND shard = ", $shard),
-            r") AS suspended
+                   SELECT COUNT(*) FROM applications WHERE id = application_id
+                     AND effective_status = 'Suspended'{ AND shard = $shard}) AS suspended
         FROM batches WHERE expanded_at IS NULL",
-            $and => concat!(" AND shard = ", $shard),
-            $($order)?
-        )
+            $rest,
+        ))
     };
 }
 
 /// Selects batches with the columns that show whether a batch can be paused or cancelled.
 macro_rules! stoppable {
-    ($where:literal, $shard:literal $(, $order:literal)?) => {
-        in_shard!(
+    ($rest:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT id, application_id, test, first_message_id, last_message_id, cancelled_at,
                cancelled_rows, cancelled_cost, cancelling, done_at
         FROM batches",
-            $where => concat!(" AND shard = ", $shard),
-            $($order)?
-        )
+            $rest,
+        ))
     };
 }
 
 statements! {
     const LIST: Sql = listed!(
-        " WHERE application_id = $1 AND test = $2 AND id < $3", "$5", " ORDER BY id DESC LIMIT $4"
+        " WHERE application_id = $1 AND test = $2 AND id < $3", " ORDER BY id DESC LIMIT $4"
     );
     const LIST_OF_REQUEST: Sql = listed!(
         " WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5",
-        "$6",
         " ORDER BY id DESC LIMIT $4"
     );
     const LIST_SCHEDULED: Sql = listed!(
         r" WHERE application_id = $1 AND test = $2 AND id < $3 AND waits_until IS NOT NULL
               AND (CAST($5 AS TEXT) IS NULL OR requestid = $5)",
-        "$6",
         " ORDER BY id DESC LIMIT $4"
     );
-    const ONE: Sql = listed!(" WHERE application_id = $1 AND test = $2 AND id = $3", "$4");
-    const MESSAGES: Sql = in_shard!(
-        r"
+    const ONE: Sql = listed!(" WHERE application_id = $1 AND test = $2 AND id = $3");
+    const MESSAGES: Sql = Sql::in_shard(r"
         SELECT first_message_id, last_message_id
-        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3" => " AND shard = $4",
-    );
+        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3{ AND shard = $shard}");
     /// Finds a batch by its ID alone, whichever application it belongs to.
-    const PLACE: Sql = in_shard!(
-        "SELECT application_id, test FROM batches WHERE id = $1" => " AND shard = $2",
-    );
-    const EXISTS: Sql = in_shard!("SELECT id FROM batches WHERE id = $1" => " AND shard = $2");
-    const GREATEST: Sql = in_shard!(
-        "SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches"
-            => " WHERE shard = $1",
-    );
-    const LEAST_UNEXPANDED: Sql = in_shard!(
-        r"
+    const PLACE: Sql = Sql::in_shard(
+        "SELECT application_id, test FROM batches WHERE id = $1{ AND shard = $shard}");
+    const EXISTS: Sql = Sql::in_shard("SELECT id FROM batches WHERE id = $1{ AND shard = $shard}");
+    const GREATEST: Sql = Sql::in_shard(r"
+        SELECT MAX(id) AS id, MAX(last_message_id) AS message_id
+        FROM batches{ WHERE shard = $shard}");
+    const LEAST_UNEXPANDED: Sql = Sql::in_shard(r"
         SELECT MIN(first_message_id) AS id
-        FROM batches WHERE expanded_at IS NULL AND waits_until IS NULL" => " AND shard = $1",
-    );
-    const INSERT: Sql = in_shard!(
-        r"
+        FROM batches WHERE expanded_at IS NULL AND waits_until IS NULL{ AND shard = $shard}");
+    const INSERT: Sql = Sql::in_shard(r"
         INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
             cost, price_local, price_international, first_message_id, last_message_id, spool,
             created_at, price_id, send_at, waits_until, expires_at, spool_offset, expanded_rows,
-            expanded_cost, open, released" => ", shard",
-        r")
+            expanded_cost, open, released{, shard})
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19, 0, 0, 0, $7, 0" => ", $20",
-        ")",
-    );
-    const INSERT_COUNTS: Sql = in_shard!(
-        "INSERT INTO batch_counts (batch_id, status, n" => ", shard",
-        r")
+                $19, 0, 0, 0, $7, 0{, $shard})");
+    const INSERT_COUNTS: Sql = Sql::in_shard(r"
+        INSERT INTO batch_counts (batch_id, status, n{, shard})
         SELECT id, s.column1,
                CASE s.column1 WHEN CASE WHEN waits_until IS NULL THEN {queued}
-                                   ELSE {scheduled} END THEN rows ELSE 0 END" => ", shard",
-        r"
-        FROM batches CROSS JOIN (VALUES {statuses}) AS s WHERE id = $1" => " AND shard = $2",
-    );
+                                   ELSE {scheduled} END THEN rows ELSE 0 END{, shard}
+        FROM batches CROSS JOIN (VALUES {statuses}) AS s WHERE id = $1{ AND shard = $shard}");
     /// Leaves out a scheduled batch before its time, and a paused batch. But finds both once their
     /// rows have expired.
-    const NEXT_UNEXPANDED: Sql = unexpanded!(
-        r" AND id > $1 AND cancelled_at IS NULL
+    const NEXT_UNEXPANDED: Sql = unexpanded!(r" AND id > $1 AND cancelled_at IS NULL
           AND (paused_at IS NULL AND (waits_until IS NULL OR waits_until <= $2)
-            OR expires_at <= $2 OR expires_at IS NULL AND first_message_id < $3)",
-        "$4",
-        " ORDER BY id LIMIT 1"
-    );
-    const NEXT_START: Sql = in_shard!(
-        r"
+            OR expires_at <= $2 OR expires_at IS NULL AND first_message_id < $3)
+          { AND shard = $shard}
+        ORDER BY id LIMIT 1");
+    const NEXT_START: Sql = Sql::in_shard(r"
         SELECT MIN(waits_until) AS at
-        FROM batches WHERE waits_until IS NOT NULL AND paused_at IS NULL" => " AND shard = $1",
-    );
-    const START: Sql = in_shard!(
-        r"
+        FROM batches WHERE waits_until IS NOT NULL AND paused_at IS NULL{ AND shard = $shard}");
+    const START: Sql = Sql::in_shard(r"
         UPDATE batches SET waits_until = NULL, first_message_id = $2, last_message_id = $3
         WHERE id = $1 AND waits_until IS NOT NULL AND paused_at IS NULL
-          AND cancelled_at IS NULL AND expanded_at IS NULL" => " AND shard = $4",
-    );
-    const UNEXPANDED: Sql = unexpanded!(" AND id = $1", "$2");
+          AND cancelled_at IS NULL AND expanded_at IS NULL{ AND shard = $shard}");
+    const UNEXPANDED: Sql = unexpanded!(" AND id = $1{ AND shard = $shard}");
     /// SQLite only. On PostgreSQL, spools are rows of a table.
     const SPOOLS: Sql = Sql::sqlite("SELECT spool FROM batches WHERE expanded_at IS NULL");
     /// Updates the batch only if its spool offset is still the one that the caller read. Otherwise
     /// another process has changed the batch in the meantime.
-    const ADVANCE: Sql = in_shard!(
-        r"
+    const ADVANCE: Sql = Sql::in_shard(r"
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
             expanded_cost = expanded_cost + $5,
             expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL AND paused_at IS NULL
-          AND cancelled_at IS NULL" => " AND shard = $7",
-    );
-    const GIVE_UP: Sql = in_shard!(
-        r"
+          AND cancelled_at IS NULL{ AND shard = $shard}");
+    const GIVE_UP: Sql = Sql::in_shard(r"
         UPDATE batches SET expanded_at = $3, waits_until = NULL
-        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $4",
-    );
-    const SCHEDULED: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM batches
-        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL" => " AND shard = $3",
-        " ORDER BY id",
-    );
-    const SCHEDULED_ROWS: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL{ AND shard = $shard}");
+    const SCHEDULED: Sql = Sql::in_shard(r"
+        SELECT id FROM batches
+        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL{ AND shard = $shard}
+        ORDER BY id");
+    const SCHEDULED_ROWS: Sql = Sql::in_shard(r"
         SELECT CAST(COALESCE(SUM(rows), 0) AS BIGINT) AS n, MIN(waits_until) AS at,
                CAST(COALESCE(SUM(cost), 0) AS BIGINT) AS reserved,
                CAST(COALESCE(SUM(CASE WHEN waits_until < $3 THEN rows END), 0) AS BIGINT) AS soon
         FROM batches
-        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL" => " AND shard = $4",
-    );
+        WHERE application_id = $1 AND test = $2 AND waits_until IS NOT NULL{ AND shard = $shard}");
     const STOPPABLE: Sql = stoppable!(
-        " WHERE application_id = $1 AND test = $2 AND id = $3", "$4"
-    );
+        " WHERE application_id = $1 AND test = $2 AND id = $3{ AND shard = $shard}");
     const FOLLOWED: Sql = stoppable!(
-        " WHERE (cancelling = 1 OR resumed_at IS NOT NULL)", "$1", " ORDER BY id"
-    );
-    const PAUSE: Sql = in_shard!(
-        r"
+        " WHERE (cancelling = 1 OR resumed_at IS NOT NULL){ AND shard = $shard} ORDER BY id");
+    const PAUSE: Sql = Sql::in_shard(r"
         UPDATE batches SET paused_at = COALESCE(paused_at, $2), paused_by = $3, resumed_at = NULL
-        WHERE id = $1 AND paused_by IS NULL AND done_at IS NULL AND cancelled_at IS NULL"
-            => " AND shard = $4",
-    );
-    const RESUME: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND paused_by IS NULL AND done_at IS NULL
+          AND cancelled_at IS NULL{ AND shard = $shard}");
+    const RESUME: Sql = Sql::in_shard(r"
         UPDATE batches SET paused_by = NULL,
             paused_at = CASE WHEN pause_reason IS NOT NULL THEN paused_at END,
             resumed_at = CASE WHEN pause_reason IS NULL THEN CAST($2 AS BIGINT) END
-        WHERE id = $1 AND paused_by IS NOT NULL" => " AND shard = $3",
-    );
-    const PAUSE_BY_STAFF: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND paused_by IS NOT NULL{ AND shard = $shard}");
+    const PAUSE_BY_STAFF: Sql = Sql::in_shard(r"
         UPDATE batches SET paused_at = COALESCE(paused_at, $2), pause_reason = $3,
             resumed_at = NULL
-        WHERE id = $1 AND pause_reason IS NULL AND done_at IS NULL AND cancelled_at IS NULL"
-            => " AND shard = $4",
-    );
-    const RESUME_BY_STAFF: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND pause_reason IS NULL AND done_at IS NULL
+          AND cancelled_at IS NULL{ AND shard = $shard}");
+    const RESUME_BY_STAFF: Sql = Sql::in_shard(r"
         UPDATE batches SET pause_reason = NULL,
             paused_at = CASE WHEN paused_by IS NOT NULL THEN paused_at END,
             resumed_at = CASE WHEN paused_by IS NULL THEN CAST($2 AS BIGINT) END
-        WHERE id = $1 AND pause_reason IS NOT NULL" => " AND shard = $3",
-    );
-    const RESUMED: Sql = in_shard!(
-        "UPDATE batches SET resumed_at = NULL WHERE id = $1 AND resumed_at < $2"
-            => " AND shard = $3",
-    );
-    const CANCEL: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND pause_reason IS NOT NULL{ AND shard = $shard}");
+    const RESUMED: Sql = Sql::in_shard(r"
+        UPDATE batches SET resumed_at = NULL
+        WHERE id = $1 AND resumed_at < $2{ AND shard = $shard}");
+    const CANCEL: Sql = Sql::in_shard(r"
         UPDATE batches SET cancelled_at = $2, cancelled_by = $3, cancelling = 1, paused_at = NULL,
             paused_by = NULL, pause_reason = NULL, resumed_at = NULL
-        WHERE id = $1 AND done_at IS NULL AND cancelled_at IS NULL" => " AND shard = $4",
-    );
-    const COUNT_CANCELLED: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND done_at IS NULL AND cancelled_at IS NULL{ AND shard = $shard}");
+    const COUNT_CANCELLED: Sql = Sql::in_shard(r"
         UPDATE batches SET cancelled_rows = $2, cancelled_cost = $3
-        WHERE id = $1 AND cancelled_rows IS NULL" => " AND shard = $4",
-    );
-    const CANCELLED: Sql = in_shard!(
-        "UPDATE batches SET cancelling = 0 WHERE id = $1" => " AND shard = $2",
-    );
-    const CANCELLED_BY: Sql = in_shard!(
-        "SELECT cancelled_by FROM batches WHERE id = $1 AND cancelled_at IS NOT NULL"
-            => " AND shard = $2",
-    );
+        WHERE id = $1 AND cancelled_rows IS NULL{ AND shard = $shard}");
+    const CANCELLED: Sql = Sql::in_shard(
+        "UPDATE batches SET cancelling = 0 WHERE id = $1{ AND shard = $shard}");
+    const CANCELLED_BY: Sql = Sql::in_shard(r"
+        SELECT cancelled_by FROM batches
+        WHERE id = $1 AND cancelled_at IS NOT NULL{ AND shard = $shard}");
     /// Finds those of the messages whose batch was cancelled.
     const OF_CANCELLED: Sql = Sql {
         sqlite: r"
@@ -249,9 +197,7 @@ statements! {
             SELECT COALESCE(json_agg(json_build_array(m.id)), '[]')::text AS found
             FROM messages m
             JOIN batches b ON b.id = m.batch_id
-            WHERE m.id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND m.id BETWEEN $2 AND $3 AND m.shard = $4 AND b.shard = $4
+            WHERE m.id = ANY ({ids}) AND m.id BETWEEN $2 AND $3 AND m.shard = $4 AND b.shard = $4
               AND b.cancelled_at IS NOT NULL",
         ..Sql::IN_SHARD
     };
@@ -284,7 +230,6 @@ pub struct NewBatch {
     pub rows: i64,
     pub pages: i64,
     pub cost: Money,
-    /// The base prices.
     pub prices: Prices,
     /// The ID of the newest price change when the batch was priced.
     pub price_id: i64,
@@ -397,27 +342,10 @@ fn record(row: &Row<'_>) -> Result<BatchRecord> {
 }
 
 fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
-    Ok(UnexpandedBatch {
-        id: row.get("id")?,
-        application_id: row.get("application_id")?,
-        reference: row::reference(row)?,
-        suspended: row.get("suspended")?,
-        test: row.get("test")?,
-        sender: row.get("sender")?,
-        requestid: row.get("requestid")?,
-        body: row.get("body")?,
-        rows: row.get("rows")?,
-        pages: row.get("pages")?,
-        cost: row.get("cost")?,
-        price_id: row.get("price_id")?,
-        created_at: row.get("created_at")?,
-        first_message_id: row.get("first_message_id")?,
-        spool: row.get("spool")?,
-        spool_offset: row.get("spool_offset")?,
-        expanded_rows: row.get("expanded_rows")?,
-        expanded_cost: row.get("expanded_cost")?,
-        waits_until: row.get("waits_until")?,
-        expires_at: row.get("expires_at")?,
+    from_row!(row => UnexpandedBatch {
+        id, application_id, reference: row::reference(row)?, suspended, test, sender, requestid,
+        body, rows, pages, cost, price_id, created_at, first_message_id, spool, spool_offset,
+        expanded_rows, expanded_cost, waits_until, expires_at,
         stopped: row.get::<Option<i64>>("paused_at")?.is_some()
             || row.get::<Option<i64>>("cancelled_at")?.is_some(),
     })
@@ -426,7 +354,7 @@ fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
 /// Returns at most `limit` batches of an application with IDs below `below`, newest first. If
 /// `requestid` is set, returns only batches with this request ID.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     below: i64,
@@ -444,7 +372,7 @@ pub async fn list(
 
 /// Like [`list`], but returns only scheduled batches that haven't begun.
 pub async fn list_scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     below: i64,
     requestid: Option<&str>,
@@ -456,7 +384,7 @@ pub async fn list_scheduled(
 }
 
 /// Reads the batches of a list, and combines the rows of each batch.
-async fn records(conn: &mut dyn Connection, listing: Query<'_>) -> Result<Vec<BatchRecord>> {
+async fn records(conn: Conn<'_>, listing: Query<'_>) -> Result<Vec<BatchRecord>> {
     let mut found = listing.fetch_all(conn, record).await?;
     found.dedup_by(|next, first| {
         let is_same = next.batchid == first.batchid;
@@ -469,7 +397,7 @@ async fn records(conn: &mut dyn Connection, listing: Query<'_>) -> Result<Vec<Ba
 }
 
 pub async fn one(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     id: BatchId,
@@ -478,17 +406,14 @@ pub async fn one(
 }
 
 /// Returns those of these messages whose batch was cancelled.
-pub async fn of_cancelled(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
+pub async fn of_cancelled(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
     let finding = query(OF_CANCELLED, ()).bind(tx.among(ids));
     let found: Vec<(i64,)> = finding.find_each(tx, ids.iter().copied(), "messages").await?;
     Ok(found.into_iter().map(|(id,)| Transid(id)).collect())
 }
 
 /// Returns the application of a batch, and whether the batch was uploaded with the test key.
-pub async fn application_of(
-    conn: &mut dyn Connection,
-    id: BatchId,
-) -> Result<Option<(ApplicationId, bool)>> {
+pub async fn application_of(conn: Conn<'_>, id: BatchId) -> Result<Option<(ApplicationId, bool)>> {
     query(PLACE, id.0)
         .fetch_optional(conn, |row| Ok((row.get("application_id")?, row.get("test")?)))
         .await
@@ -497,7 +422,7 @@ pub async fn application_of(
 /// Returns the first and the last message ID of a batch. Rows that aren't messages yet have IDs
 /// too.
 pub async fn messages(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     id: BatchId,
@@ -506,13 +431,13 @@ pub async fn messages(
     query(MESSAGES, (application_id, test, id)).fetch_optional(conn, read).await
 }
 
-pub async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
+pub async fn exists(conn: Conn<'_>, id: BatchId) -> Result<bool> {
     query(EXISTS, id).finds(conn).await
 }
 
 /// Returns the greatest batch ID and the greatest message ID of all batches. Rows that aren't
 /// messages yet have message IDs too. Both IDs are 0 if there are no batches.
-pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
+pub async fn greatest(conn: Conn<'_>) -> Result<(i64, i64)> {
     let read = |row: &Row<'_>| {
         let greatest = |column| row.get::<Option<i64>>(column).map(Option::unwrap_or_default);
         Ok((greatest("id")?, greatest("message_id")?))
@@ -523,11 +448,11 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
 /// Returns the least message ID of all batches whose expansion hasn't ended, or `None` if there is
 /// no such batch. An expansion assigns no lower ID. Batches that wait for their time are left out,
 /// because their rows get new IDs then.
-pub async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
+pub async fn least_unexpanded(conn: Conn<'_>) -> Result<Option<i64>> {
     query(LEAST_UNEXPANDED, ()).fetch_one(conn, |row| row.get("id")).await
 }
 
-pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, batch: &NewBatch, now: Timestamp) -> Result<()> {
     let values = (
         batch.id.0,
         batch.application_id,
@@ -554,7 +479,7 @@ pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp)
 /// Returns the batch with the least ID above `after` whose expansion has something to do. Rows with
 /// IDs below `least` have expired, unless their batch has an expiry of its own.
 pub async fn next_unexpanded(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     after: i64,
     now: Timestamp,
     least: i64,
@@ -563,14 +488,14 @@ pub async fn next_unexpanded(
 }
 
 /// Returns when the next scheduled batch begins, except paused ones.
-pub async fn next_start(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
+pub async fn next_start(conn: Conn<'_>) -> Result<Option<Timestamp>> {
     query(NEXT_START, ()).fetch_one(conn, |row| row.get("at")).await
 }
 
 /// Begins a batch whose time has come: its rows count as queued from now on, and get these message
 /// IDs. Returns false if another process changed the batch first.
 pub async fn start(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     batch: &UnexpandedBatch,
     (first, last): (i64, i64),
     now: Timestamp,
@@ -584,15 +509,12 @@ pub async fn start(
 }
 
 /// Returns the batch with this ID, or `None` if its expansion has ended.
-pub async fn still_unexpanded(
-    conn: &mut dyn Connection,
-    id: BatchId,
-) -> Result<Option<UnexpandedBatch>> {
+pub async fn still_unexpanded(conn: Conn<'_>, id: BatchId) -> Result<Option<UnexpandedBatch>> {
     query(UNEXPANDED, id.0).fetch_optional(conn, unexpanded).await
 }
 
 /// Returns the spools of the batches whose expansion hasn't ended.
-pub async fn spools(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn spools(conn: Conn<'_>) -> Result<Vec<String>> {
     query(SPOOLS, ()).fetch_all(conn, |row| row.get("spool")).await
 }
 
@@ -606,7 +528,7 @@ pub struct Advance {
 
 /// Stores that rows became messages. Returns false if another process changed the batch first.
 pub async fn advance(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     batch: &UnexpandedBatch,
     step: &Advance,
     now: Timestamp,
@@ -618,7 +540,7 @@ pub async fn advance(
 /// Ends the expansion. The batch counts the remaining rows under the status `rest`, and they never
 /// become messages. Returns false if another process changed the batch first.
 pub async fn give_up(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     batch: &UnexpandedBatch,
     rest: MessageStatus,
     now: Timestamp,
@@ -650,20 +572,18 @@ pub struct StoppableBatch {
 
 fn stoppable(row: &Row<'_>) -> Result<StoppableBatch> {
     let (rows, cost) = (row.get("cancelled_rows")?, row.get::<Option<Money>>("cancelled_cost")?);
-    Ok(StoppableBatch {
-        id: row.get("id")?,
+    from_row!(row => StoppableBatch {
+        id,
         stream: EventStream { application_id: row.get("application_id")?, test: row.get("test")? },
         ids: (row.get("first_message_id")?, row.get("last_message_id")?),
-        cancelled_at: row.get("cancelled_at")?,
-        cancelled: Option::zip(rows, cost),
-        is_cancelling: row.get("cancelling")?,
+        cancelled_at, cancelled: Option::zip(rows, cost), is_cancelling: row.get("cancelling")?,
         is_done: row.get::<Option<i64>>("done_at")?.is_some(),
     })
 }
 
 /// Returns the batch with this ID, if it belongs to this key of the application.
 pub async fn to_stop(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     id: BatchId,
 ) -> Result<Option<StoppableBatch>> {
@@ -672,7 +592,7 @@ pub async fn to_stop(
 }
 
 /// Returns the scheduled batches of a key that haven't begun.
-pub async fn scheduled(conn: &mut dyn Connection, stream: EventStream) -> Result<Vec<BatchId>> {
+pub async fn scheduled(conn: Conn<'_>, stream: EventStream) -> Result<Vec<BatchId>> {
     let finding = query(SCHEDULED, (stream.application_id, stream.test));
     finding.fetch_all(conn, |row| row.get("id")).await
 }
@@ -680,7 +600,7 @@ pub async fn scheduled(conn: &mut dyn Connection, stream: EventStream) -> Result
 /// Counts the rows of a key's scheduled batches that haven't begun. Returns all these rows, the
 /// number of rows that are due before `until`, and when the next batch begins.
 pub async fn scheduled_rows(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     until: Timestamp,
 ) -> Result<(ScheduledRows, i64, Option<Timestamp>)> {
@@ -693,31 +613,26 @@ pub async fn scheduled_rows(
 }
 
 /// Returns the batches with rows that still have to be cancelled, or made due again after a pause.
-pub async fn followed(conn: &mut dyn Connection) -> Result<Vec<StoppableBatch>> {
+pub async fn followed(conn: Conn<'_>) -> Result<Vec<StoppableBatch>> {
     query(FOLLOWED, ()).fetch_all(conn, stoppable).await
 }
 
 /// Pauses a batch for its owner. Returns false if its owner has paused it already, or if it is done
 /// or cancelled.
-pub async fn pause(
-    conn: &mut dyn Connection,
-    id: BatchId,
-    by: &str,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn pause(conn: Conn<'_>, id: BatchId, by: &str, now: Timestamp) -> Result<bool> {
     Ok(query(PAUSE, (id, now, by)).execute(conn).await? == 1)
 }
 
 /// Ends the pause by a batch's owner. Returns false if there is none. A job then makes the deferred
 /// rows due again, unless staff have paused the batch, too.
-pub async fn resume(conn: &mut dyn Connection, id: BatchId, now: Timestamp) -> Result<bool> {
+pub async fn resume(conn: Conn<'_>, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(RESUME, (id, now)).execute(conn).await? == 1)
 }
 
 /// Pauses a batch for staff. A pause by its owner stays. Returns false if staff have paused the
 /// batch already, or if it is done or cancelled.
 pub async fn pause_by_staff(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: BatchId,
     reason: &str,
     now: Timestamp,
@@ -727,39 +642,26 @@ pub async fn pause_by_staff(
 
 /// Ends the pause of a batch by staff. Returns false if there is none. A job then makes the
 /// deferred rows due again, unless the owner has paused the batch, too.
-pub async fn resume_by_staff(
-    conn: &mut dyn Connection,
-    id: BatchId,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn resume_by_staff(conn: Conn<'_>, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(RESUME_BY_STAFF, (id, now)).execute(conn).await? == 1)
 }
 
 /// Stores that all deferred rows of a resumed batch are due again. Does nothing if the batch was
 /// paused or resumed again since `before`.
-pub async fn set_resumed(
-    conn: &mut dyn Connection,
-    id: BatchId,
-    before: Timestamp,
-) -> Result<bool> {
+pub async fn set_resumed(conn: Conn<'_>, id: BatchId, before: Timestamp) -> Result<bool> {
     Ok(query(RESUMED, (id, before)).execute(conn).await? == 1)
 }
 
 /// Cancels a batch: no row of it is claimed or becomes a message any more. Returns false if it is
 /// done or cancelled already.
-pub async fn cancel(
-    conn: &mut dyn Connection,
-    id: BatchId,
-    by: &str,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn cancel(conn: Conn<'_>, id: BatchId, by: &str, now: Timestamp) -> Result<bool> {
     Ok(query(CANCEL, (id, now, by)).execute(conn).await? == 1)
 }
 
 /// Stores the number and the cost of the rows that the cancellation of a batch stopped. Returns
 /// false if they are stored already.
 pub async fn count_cancelled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: BatchId,
     (rows, cost): (i64, Money),
 ) -> Result<bool> {
@@ -767,12 +669,12 @@ pub async fn count_cancelled(
 }
 
 /// Stores that the cancellation of a batch is complete: all rows that it stopped are cancelled.
-pub async fn set_cancelled(conn: &mut dyn Connection, id: BatchId) -> Result<()> {
+pub async fn set_cancelled(conn: Conn<'_>, id: BatchId) -> Result<()> {
     query(CANCELLED, id).execute(conn).await.map(drop)
 }
 
 /// Returns who cancelled a batch, or `None` if it isn't cancelled.
-pub async fn cancelled_by(conn: &mut dyn Connection, id: BatchId) -> Result<Option<String>> {
+pub async fn cancelled_by(conn: Conn<'_>, id: BatchId) -> Result<Option<String>> {
     query(CANCELLED_BY, id).fetch_optional(conn, |row| row.get("cancelled_by")).await
 }
 
@@ -820,7 +722,7 @@ impl<'a> ChunkRow<'a> {
 /// Turns the rows of a chunk into messages and returns their number. `first` is the position of the
 /// chunk's first row in the batch, from 0.
 pub async fn expand(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     (upload, prices): (&UnexpandedBatch, &PricesInForce),
     first: i64,
     rows: &str,

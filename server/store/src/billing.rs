@@ -2,7 +2,8 @@
 
 use domain::billing::BillingDetails;
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -16,22 +17,13 @@ statements! {
 }
 
 /// Returns an account's details, which are empty until its owner has given them.
-pub async fn of_account(conn: &mut dyn Connection, account_id: i64) -> Result<BillingDetails> {
-    let found = query(OF, account_id).fetch_optional(conn, |row| {
-        Ok(BillingDetails {
-            name: row.get("name")?,
-            address: row.get("address")?,
-            tax_number: row.get("tax_number")?,
-        })
-    });
+pub async fn of_account(conn: Conn<'_>, account_id: i64) -> Result<BillingDetails> {
+    let found = query(OF, account_id)
+        .fetch_optional(conn, |row| from_row!(row => BillingDetails { name, address, tax_number }));
     Ok(found.await?.unwrap_or_default())
 }
 
-pub async fn set(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    details: &BillingDetails,
-) -> Result<()> {
+pub async fn set(conn: Conn<'_>, account_id: i64, details: &BillingDetails) -> Result<()> {
     let BillingDetails { name, address, tax_number } = details;
     query(SET, (account_id, name, address, tax_number)).execute(conn).await.map(drop)
 }

@@ -2,8 +2,8 @@
 
 use domain::Timestamp;
 
-use super::query::{Connection, query};
-use super::row;
+use super::query::{Conn, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -63,7 +63,6 @@ impl AnswerState {
 /// An answer of one process to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandAnswer {
-    /// The slot of the node.
     pub node: i64,
     /// Among the node's answers to the command, from 1.
     pub number: i64,
@@ -73,7 +72,7 @@ pub struct CommandAnswer {
 }
 
 /// Deletes commands from before this time, and the answers to them.
-pub async fn forget_old(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+pub async fn forget_old(conn: Conn<'_>, before: Timestamp) -> Result<()> {
     if query(FORGET, before).execute(&mut *conn).await? > 0 {
         query(FORGET_ANSWERS, ()).execute(conn).await?;
     }
@@ -82,52 +81,46 @@ pub async fn forget_old(conn: &mut dyn Connection, before: Timestamp) -> Result<
 
 /// Stores a command and returns its ID. Only one verb runs at a time over all processes, so commands
 /// commit in the order of their IDs, and a process that reads the newer ones misses none.
-pub async fn insert(conn: &mut dyn Connection, command: &str, now: Timestamp) -> Result<i64> {
+pub async fn insert(conn: Conn<'_>, command: &str, now: Timestamp) -> Result<i64> {
     query(INSERT, (command, now)).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Deletes what a command and its answers say.
-pub async fn forget(conn: &mut dyn Connection, command: i64) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, command: i64) -> Result<()> {
     query(FORGET_ANSWERS_TO, command).execute(&mut *conn).await?;
     query(FORGET_ONE, command).execute(conn).await.map(drop)
 }
 
 /// Returns the ID of the newest command, or 0.
-pub async fn newest(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn newest(conn: Conn<'_>) -> Result<i64> {
     query(NEWEST, ()).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Returns the commands with a greater ID, oldest first.
-pub async fn after(conn: &mut dyn Connection, id: i64) -> Result<Vec<(i64, String)>> {
+pub async fn after(conn: Conn<'_>, id: i64) -> Result<Vec<(i64, String)>> {
     query(AFTER, id).fetch_all(conn, |row| Ok((row.get("id")?, row.get("command")?))).await
 }
 
 /// Takes a command that only one process may carry out. Returns false if another one has it.
-pub async fn take(conn: &mut dyn Connection, command: i64, node: i64) -> Result<bool> {
+pub async fn take(conn: Conn<'_>, command: i64, node: i64) -> Result<bool> {
     Ok(query(TAKE, (command, node)).execute(conn).await? == 1)
 }
 
 /// Stores an answer. Returns false if the command is over.
-pub async fn answer(
-    conn: &mut dyn Connection,
-    command: i64,
-    answer: &CommandAnswer,
-) -> Result<bool> {
+pub async fn answer(conn: Conn<'_>, command: i64, answer: &CommandAnswer) -> Result<bool> {
     let CommandAnswer { node, number, at, state, text } = answer;
     let values = (command, *node, *number, *at, state.as_str(), text);
     Ok(query(ANSWER, values).execute(conn).await? == 1)
 }
 
 /// Returns the answers to a command so far, in their order.
-pub async fn answers(conn: &mut dyn Connection, command: i64) -> Result<Vec<CommandAnswer>> {
+pub async fn answers(conn: Conn<'_>, command: i64) -> Result<Vec<CommandAnswer>> {
     query(ANSWERS, command)
         .fetch_all(conn, |row| {
-            Ok(CommandAnswer {
-                node: row.get("node")?,
-                number: row.get("number")?,
-                at: row.get("answered_at")?,
+            from_row!(row => CommandAnswer {
+                node, number, at: row.get("answered_at")?,
                 state: row::word(row, "carrier_command_answers", "state", AnswerState::parse)?,
-                text: row.get("text")?,
+                text,
             })
         })
         .await

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState, RefusedReload};
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -74,23 +74,23 @@ pub struct CarrierRow {
     pub receipts_unknown_state: i64,
 }
 
-pub async fn ensure(conn: &mut dyn Connection, name: &str) -> Result<()> {
+pub async fn ensure(conn: Conn<'_>, name: &str) -> Result<()> {
     query(ENSURE, name).execute(conn).await.map(drop)
 }
 
 /// Drains a carrier. Returns false if it was already drained.
-pub async fn drain(conn: &mut dyn Connection, name: &str, now: Timestamp) -> Result<bool> {
+pub async fn drain(conn: Conn<'_>, name: &str, now: Timestamp) -> Result<bool> {
     Ok(query(DRAIN, (name, now)).execute(conn).await? > 0)
 }
 
 /// Ends the drain of a carrier. Returns false if it wasn't drained.
-pub async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool> {
+pub async fn resume(conn: Conn<'_>, name: &str) -> Result<bool> {
     Ok(query(RESUME, name).execute(conn).await? > 0)
 }
 
 /// Adds to a carrier's counts of unmatched receipts and of receipts that were matched later.
 pub async fn add_unmatched(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     name: &str,
     unmatched: usize,
     matched: usize,
@@ -100,11 +100,11 @@ pub async fn add_unmatched(
 }
 
 /// Adds to a carrier's count of receipts with an unknown state.
-pub async fn add_unknown_states(conn: &mut dyn Connection, name: &str, count: i64) -> Result<()> {
+pub async fn add_unknown_states(conn: Conn<'_>, name: &str, count: i64) -> Result<()> {
     query(ADD_UNKNOWN_STATES, (name, count)).execute(conn).await.map(drop)
 }
 
-pub async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRow>> {
+pub async fn all(conn: Conn<'_>) -> Result<BTreeMap<String, CarrierRow>> {
     let mut carriers: BTreeMap<String, CarrierRow> = BTreeMap::new();
     let drained: Vec<(String, _)> = query(ALL, ())
         .fetch_all(&mut *conn, |row| Ok((row.get("name")?, row.get("drained_at")?)))
@@ -129,7 +129,7 @@ pub async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRo
 
 /// Stores why a node refused to reload its settings. Without an error, it has reloaded them.
 pub async fn set_reload(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     node: i64,
     error: Option<&str>,
     now: Timestamp,
@@ -142,7 +142,7 @@ pub async fn set_reload(
 }
 
 /// Returns the nodes that go on with earlier settings.
-pub async fn refused_reloads(conn: &mut dyn Connection) -> Result<Vec<RefusedReload>> {
+pub async fn refused_reloads(conn: Conn<'_>) -> Result<Vec<RefusedReload>> {
     let read = |row: &Row<'_>| {
         let (node, at) = (row.get("node")?, row.get("refused_at")?);
         Ok(RefusedReload { node, at, error: row.get("error")? })
@@ -152,7 +152,7 @@ pub async fn refused_reloads(conn: &mut dyn Connection) -> Result<Vec<RefusedRel
 
 /// Replaces the stored state of a node's connections.
 pub async fn write_connections(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     connections: &[ConnectionRecord],
     node: i64,
     now: Timestamp,
@@ -178,25 +178,14 @@ pub async fn write_connections(
 }
 
 /// Returns the connections of all running processes.
-pub async fn connections(
-    conn: &mut dyn Connection,
-    now: Timestamp,
-) -> Result<Vec<ConnectionRecord>> {
+pub async fn connections(conn: Conn<'_>, now: Timestamp) -> Result<Vec<ConnectionRecord>> {
     query(CONNECTIONS, now.plus_ms(-STATE_HOLDS_MS))
         .fetch_all(conn, |row| {
-            Ok(ConnectionRecord {
-                carrier: row.get("carrier")?,
-                node: row.get("node")?,
-                number: row.get("number")?,
+            from_row!(row => ConnectionRecord {
+                carrier, node, number,
                 state: row::word(row, "connections", "state", ConnectionState::parse)?,
-                since: row.get("since")?,
-                in_flight: row.get("in_flight")?,
-                window: row.get("window_size")?,
-                rate: row.get("rate")?,
-                throttled: row.get("throttled")?,
-                last_error: row.get("last_error")?,
-                last_error_at: row.get("last_error_at")?,
-                updated_at: row.get("updated_at")?,
+                since, in_flight, window: row.get("window_size")?, rate, throttled, last_error,
+                last_error_at, updated_at,
             })
         })
         .await

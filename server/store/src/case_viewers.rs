@@ -3,7 +3,8 @@
 use domain::Timestamp;
 use domain::decision::{CaseKind, Viewer};
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -16,8 +17,7 @@ statements! {
             ON CONFLICT (kind, case_name, account_id) DO UPDATE SET seen_at = excluded.seen_at",
         postgres: r"
             INSERT INTO case_viewers (case_name, kind, account_id, seen_at)
-            SELECT value ->> 0, $2, $3, $4
-            FROM jsonb_array_elements($1::text::jsonb)
+            SELECT value ->> 0, $2, $3, $4 FROM jsonb_array_elements($1::text::jsonb)
             ON CONFLICT (kind, case_name, account_id) DO UPDATE SET seen_at = excluded.seen_at",
         ..Sql::ANYWHERE
     };
@@ -37,7 +37,7 @@ pub struct Stored {
 
 /// Stores that an account is viewing these cases now.
 pub async fn set(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     kind: CaseKind,
     cases: &[String],
     account_id: i64,
@@ -49,23 +49,18 @@ pub async fn set(
 }
 
 /// Returns the viewers of a kind of case who were last seen after a time.
-pub async fn since(
-    conn: &mut dyn Connection,
-    kind: CaseKind,
-    since: Timestamp,
-) -> Result<Vec<Stored>> {
+pub async fn since(conn: Conn<'_>, kind: CaseKind, since: Timestamp) -> Result<Vec<Stored>> {
     query(SINCE, (kind.as_str(), since))
         .fetch_all(conn, |row| {
-            Ok(Stored {
+            from_row!(row => Stored {
                 viewer: Viewer { case: row.get("case_name")?, email: row.get("email")? },
-                account_id: row.get("account_id")?,
-                seen_at: row.get("seen_at")?,
+                account_id, seen_at,
             })
         })
         .await
 }
 
 /// Deletes the viewers who were last seen at or before a time.
-pub async fn sweep(conn: &mut dyn Connection, until: Timestamp) -> Result<()> {
+pub async fn sweep(conn: Conn<'_>, until: Timestamp) -> Result<()> {
     query(SWEEP, until).execute(conn).await.map(drop)
 }

@@ -8,11 +8,11 @@ use domain::{
 };
 use serde::Deserialize;
 
-use super::query::{Connection, query};
-use super::row::{self, touched};
+use super::query::{Conn, query};
+use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::Result;
 
 statements! {
@@ -21,16 +21,14 @@ statements! {
         SELECT MIN(due_at) AS due_at
         FROM (
             SELECT * FROM (
-                SELECT due_at
-                FROM queue
+                SELECT due_at FROM queue
                 WHERE carrier = $1 AND deferred = 0 AND bulk = 0
                   AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
                   AND lease_token = 0
                   AND due_at >= $3
                 ORDER BY due_at LIMIT 1)
             UNION ALL SELECT * FROM (
-                SELECT due_at
-                FROM queue
+                SELECT due_at FROM queue
                 WHERE carrier = $1 AND deferred = 0 AND bulk = 1
                   AND (expires_at > $5 OR expires_at IS NULL AND message_id >= $2)
                   AND lease_token = 0
@@ -45,15 +43,13 @@ statements! {
         WITH drained AS (
             SELECT 1 FROM carriers WHERE name IN ($1, '*') AND drained_at IS NOT NULL),
         singles AS MATERIALIZED (
-            SELECT message_id, application_id, submission, due_at, 0 AS bulk, expires_at
-            FROM queue
+            SELECT message_id, application_id, submission, due_at, 0 AS bulk, expires_at FROM queue
             WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
               AND (expires_at > $2 OR expires_at IS NULL AND message_id >= $3)
               AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
             ORDER BY due_at, message_id LIMIT $4),
         of_batches AS (
-            SELECT message_id, application_id, submission, due_at, 1 AS bulk, expires_at
-            FROM queue
+            SELECT message_id, application_id, submission, due_at, 1 AS bulk, expires_at FROM queue
             WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
               AND (expires_at > $2 OR expires_at IS NULL AND message_id >= $3)
               AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
@@ -63,8 +59,7 @@ statements! {
                 q.message_id, q.submission,
                 CASE WHEN a.effective_status = 'Suspended' THEN 1
                     WHEN q.bulk = 1 AND EXISTS (
-                        SELECT 1
-                        FROM batches
+                        SELECT 1 FROM batches
                         WHERE (cancelling = 1 OR paused_at IS NOT NULL)
                           AND q.message_id BETWEEN first_message_id AND last_message_id) THEN 2
                     ELSE 0 END,
@@ -94,41 +89,25 @@ statements! {
             JOIN applications a ON a.id = q.application_id
             WHERE q.message_id = ?1 AND q.lease_token = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        q.message_id, q.submission, q.attempts, a.lost_answer)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                q.message_id, q.submission, q.attempts, a.lost_answer)), '[]')::text AS found
             FROM (
                 SELECT q.message_id, q.submission, q.attempts, q.application_id
                 FROM jsonb_array_elements($1::text::jsonb) AS r
                 JOIN queue q ON q.message_id = (r.value ->> 0)::bigint
                   AND q.lease_token = (r.value ->> 1)::bigint
-                WHERE q.shard = $2
-                ORDER BY q.message_id FOR UPDATE OF q) q
+                WHERE q.shard = $2 ORDER BY q.message_id FOR UPDATE OF q) q
             JOIN applications a ON a.id = q.application_id AND a.shard = $2",
         ..Sql::IN_SHARD
     };
-    const ENDED_LEASES: Sql = Sql {
-        sqlite: r"
-            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments,
-                   a.lost_answer
-            FROM queue q
-            JOIN messages m ON m.id = q.message_id
-            JOIN applications a ON a.id = q.application_id
-            WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
-            LIMIT $2",
-        postgres: r"
-            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments,
-                   a.lost_answer
-            FROM queue q
-            JOIN messages m ON m.id = q.message_id
-            JOIN applications a ON a.id = q.application_id
-            WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
-              AND q.shard = $4 AND m.shard = $4 AND a.shard = $4
-            LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
-        ..Sql::IN_SHARD
-    };
+    const ENDED_LEASES: Sql = Sql::in_shard(r"
+        SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments, a.lost_answer
+        FROM queue q
+        JOIN messages m ON m.id = q.message_id
+        JOIN applications a ON a.id = q.application_id
+        WHERE q.lease_token <> 0 AND q.due_at <= $1
+          AND m.id >= $3{ AND q.shard = $shard AND m.shard = $shard AND a.shard = $shard}
+        LIMIT $2{ FOR UPDATE OF q SKIP LOCKED}");
 }
 
 /// A row of the queue that can be claimed. The fields are in the order of [`DUE`].
@@ -168,7 +147,7 @@ pub struct DueLimits {
 /// Messages with IDs below `least` have expired, unless they have an expiry of their own. Returns
 /// no rows if the carrier is drained.
 pub async fn due(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     limits: DueLimits,
     from: ScanStart,
@@ -184,7 +163,7 @@ pub async fn due(
 /// Returns when the next row of a carrier can be claimed, among those that haven't expired, as in
 /// [`due`]. Returns `None` if there is no such row or the carrier is drained.
 pub async fn next_due(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     from: ScanStart,
     least: i64,
@@ -195,12 +174,7 @@ pub async fn next_due(
 }
 
 /// Claims rows under a lease with this token that expires at `until`.
-pub async fn claim(
-    tx: &mut WriteTx<'_>,
-    ids: &[Transid],
-    token: i64,
-    until: Timestamp,
-) -> Result<()> {
+pub async fn claim(tx: &mut Tx<'_>, ids: &[Transid], token: i64, until: Timestamp) -> Result<()> {
     let claiming = query(CLAIM, (until, token));
     let claimed = claiming.execute_each(tx, ids.iter().copied()).await?;
     touched("queue", ids.len(), claimed)
@@ -209,7 +183,7 @@ pub async fn claim(
 /// Marks claimed messages as `sending`, and returns the fields needed to submit them. Messages that
 /// are `unknown` keep their status.
 pub async fn start(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     ids: &[Transid],
     now: Timestamp,
 ) -> Result<Vec<StartedMessage>> {
@@ -241,7 +215,6 @@ pub struct StartedMessage {
     /// The nonce and the number of digits of the verification's code.
     pub nonce: Option<i64>,
     pub digits: Option<usize>,
-    /// Of the application.
     pub reference: Reference,
 }
 
@@ -267,7 +240,7 @@ pub struct Leased {
 }
 
 /// Returns those of the claimed rows whose lease still holds, by message ID.
-pub async fn held(tx: &mut WriteTx<'_>, leases: &[Leased]) -> Result<HashMap<Transid, Held>> {
+pub async fn held(tx: &mut Tx<'_>, leases: &[Leased]) -> Result<HashMap<Transid, Held>> {
     let leases = leases.iter().map(|lease| (lease.message_id, lease.token));
     let finding = query(LEASED, ());
     let held: Vec<Held> = finding.find_each(tx, leases, "queue").await?;
@@ -289,17 +262,15 @@ pub struct EndedLease {
 /// Returns at most `limit` claimed rows whose lease expired at or before `ended_by` and whose
 /// message IDs are at least `least`.
 pub async fn ended_leases(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     ended_by: Timestamp,
     least: i64,
     limit: i64,
 ) -> Result<Vec<EndedLease>> {
     query(ENDED_LEASES, (ended_by, limit, least))
         .fetch_all(conn, |row| {
-            Ok(EndedLease {
-                id: row.get("message_id")?,
-                application_id: row.get("application_id")?,
-                carrier: row.get("carrier")?,
+            from_row!(row => EndedLease {
+                id: row.get("message_id")?, application_id, carrier,
                 submission: row::code(row, "queue", "submission", |code| {
                     Submission::try_from(code).ok()
                 })?,

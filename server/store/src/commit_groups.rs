@@ -4,7 +4,7 @@
 use domain::Timestamp;
 use domain::ids::Shard;
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -39,7 +39,7 @@ statements! {
 /// # Errors
 /// If the database can't be reached, or the transaction is still in flight.
 pub(crate) async fn answer_or_prevent(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     shard: Shard,
     id: i64,
 ) -> Result<Option<String>> {
@@ -53,13 +53,13 @@ pub(crate) async fn answer_or_prevent(
 
 /// Stores a new ID for the running transaction in a shard, and returns it. If the commit gets no
 /// answer, the outcome is looked up by this ID, like that of a commit group.
-pub(crate) async fn note_transaction(conn: &mut dyn Connection, shard: Shard) -> Result<i64> {
+pub(crate) async fn note_transaction(conn: Conn<'_>, shard: Shard) -> Result<i64> {
     query(NOTE, shard.0).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Deletes at most `limit` rows that were created before `before`, oldest first. Returns true if
 /// there may be more.
-pub async fn forget(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<bool> {
+pub async fn forget(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<bool> {
     let forgotten = query(FORGET, (before, limit)).execute(conn).await?;
     Ok(forgotten == limit.unsigned_abs())
 }

@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -50,7 +50,7 @@ impl Purpose {
 
 /// Stores a link that is mailed to `email`.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     account_id: i64,
     purpose: Purpose,
@@ -64,7 +64,7 @@ pub async fn insert(
 /// Returns the account of a link, and the address that the link was mailed to. Returns `None` if
 /// the link has expired, has another purpose or doesn't exist.
 pub async fn find(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     purpose: Purpose,
     now: Timestamp,
@@ -75,20 +75,20 @@ pub async fn find(
 }
 
 /// Deletes the expired links.
-pub async fn forget(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, now: Timestamp) -> Result<()> {
     query(FORGET, now).execute(conn).await.map(drop)
 }
 
 /// Marks the email of a new account as unconfirmed, and stores `now` as the time of the first
 /// confirmation mail.
-pub async fn expect(conn: &mut dyn Connection, account_id: i64, now: Timestamp) -> Result<()> {
+pub async fn expect(conn: Conn<'_>, account_id: i64, now: Timestamp) -> Result<()> {
     query(EXPECT, (account_id, now)).execute(conn).await.map(drop)
 }
 
 /// Stores `now` as the time of the latest confirmation mail. Returns false if the previous one was
 /// written after `since`.
 pub async fn mail_again(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     now: Timestamp,
     since: Timestamp,
@@ -98,11 +98,11 @@ pub async fn mail_again(
 }
 
 /// Returns when the last confirmation mail was written. 0 if none was.
-pub async fn mailed_at(conn: &mut dyn Connection, account_id: i64) -> Result<Timestamp> {
+pub async fn mailed_at(conn: Conn<'_>, account_id: i64) -> Result<Timestamp> {
     query(MAILED_AT, account_id).fetch_one(conn, |row| row.get("at")).await
 }
 
 /// Confirms an account's email. Returns false if it was already confirmed.
-pub async fn confirm(conn: &mut dyn Connection, account_id: i64, now: Timestamp) -> Result<bool> {
+pub async fn confirm(conn: Conn<'_>, account_id: i64, now: Timestamp) -> Result<bool> {
     Ok(query(CONFIRM, (account_id, now)).execute(conn).await? == 1)
 }

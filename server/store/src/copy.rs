@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::messages;
-use super::query::{Argument, Connection, Row, query, query_of, run, run_of};
-use super::row;
+use super::query::{Argument, Conn, Row, query, query_of, run, run_of};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 use domain::ids::Shard;
@@ -123,8 +123,7 @@ statements! {
     const COLUMNS: Sql = Sql::sqlite("SELECT name, pk FROM pragma_table_info($1) ORDER BY cid");
     /// All tables except partitions, which are parts of their tables.
     const EVERY_TABLE: Sql = Sql::postgres(r"
-        SELECT c.relname::text AS name
-        FROM pg_class c
+        SELECT c.relname::text AS name FROM pg_class c
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
           AND NOT c.relispartition");
     /// The tables whose IDs come from a sequence, each with its sequence.
@@ -171,7 +170,7 @@ statements! {
 
 /// Returns whether a PostgreSQL database is empty. A database counts as empty if it has no tables
 /// at all, or if it has our schema and no table has rows.
-pub async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
+pub async fn is_empty(conn: Conn<'_>) -> Result<bool> {
     let mut tables: Vec<String> =
         query(EVERY_TABLE, ()).fetch_all(conn, |row| row.get("name")).await?;
     let found = tables.len();
@@ -189,7 +188,7 @@ pub async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
 }
 
 /// Locks out all other writers of a PostgreSQL database until this transaction ends.
-pub async fn take_over(conn: &mut dyn Connection) -> Result<()> {
+pub async fn take_over(conn: Conn<'_>) -> Result<()> {
     run(&mut *conn, NO_TIME_LIMITS).await?;
     // PostgreSQL refuses to lock these three tables, because nobody has the privilege to change
     // their rows. Every transaction that writes to them also writes to another table.
@@ -217,7 +216,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub async fn of(conn: &mut dyn Connection, table: &str) -> Result<Self> {
+    pub async fn of(conn: Conn<'_>, table: &str) -> Result<Self> {
         let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("pk")?));
         let columns: Vec<(String, i64)> = query(COLUMNS, table).fetch_all(conn, read).await?;
         let (mut values, mut keys) = (Vec::new(), BTreeMap::new());
@@ -247,7 +246,7 @@ impl Reader {
     }
 
     /// Returns the next rows, or `None` after the last row.
-    pub async fn next(&mut self, conn: &mut dyn Connection) -> Result<Option<Chunk>> {
+    pub async fn next(&mut self, conn: Conn<'_>) -> Result<Option<Chunk>> {
         let statement = &self.statements[usize::from(self.after.is_some())];
         let query = query_of(statement.clone(), ());
         let query = query.bind(self.after.as_deref().map(Argument::from));
@@ -288,7 +287,7 @@ pub(crate) fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
 
 /// Writes rows into the table of the same name in a PostgreSQL database.
 pub async fn write(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     table: &'static str,
     columns: &[String],
     chunk: Chunk,
@@ -312,7 +311,7 @@ pub async fn write(
 }
 
 /// Fills the tables and columns that SQLite doesn't have, from a table that was just copied.
-pub async fn complete(conn: &mut dyn Connection, table: &str) -> Result<()> {
+pub async fn complete(conn: Conn<'_>, table: &str) -> Result<()> {
     let statement = match table {
         "applications" => FILL_REFERENCES,
         "transfers" => NUMBER_TRANSFERS,
@@ -324,7 +323,7 @@ pub async fn complete(conn: &mut dyn Connection, table: &str) -> Result<()> {
 
 /// Advances PostgreSQL's sequences past the copied rows, and past the greatest ID that SQLite ever
 /// assigned in each table. A rollback doesn't undo this, which leaves no more than a gap.
-pub async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
+pub async fn number_on(from: Conn<'_>, to: Conn<'_>) -> Result<()> {
     let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("sequence")?));
     let numbered: Vec<(String, String)> = query(NUMBERED, ()).fetch_all(to, read).await?;
     for (name, sequence) in numbered {
@@ -345,19 +344,19 @@ pub async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Re
 
 /// Makes PostgreSQL collect statistics. With statistics, one statement of the check takes three
 /// seconds on a million messages. Without them, it was still running after a minute.
-pub async fn analyze(conn: &mut dyn Connection) -> Result<()> {
+pub async fn analyze(conn: Conn<'_>) -> Result<()> {
     let analyze = format!("ANALYZE {}", TABLES.join(", "));
     run_of(conn, analyze).await?;
     Ok(())
 }
 
-pub async fn count(conn: &mut dyn Connection, table: &str) -> Result<i64> {
+pub async fn count(conn: Conn<'_>, table: &str) -> Result<i64> {
     let count = format!("SELECT COUNT(*) AS n FROM {table}");
     query_of(count, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Returns the days (since 1970-01-01 UTC) that have messages.
-pub async fn days(conn: &mut dyn Connection) -> Result<Vec<i64>> {
+pub async fn days(conn: Conn<'_>) -> Result<Vec<i64>> {
     let Some(first) = messages::first(conn, 0, i64::MAX).await? else {
         return Ok(Vec::new());
     };
@@ -373,7 +372,7 @@ pub struct Ledger {
     pub balances: i64,
 }
 
-pub async fn ledger(conn: &mut dyn Connection) -> Result<Ledger> {
+pub async fn ledger(conn: Conn<'_>) -> Result<Ledger> {
     let by_kind = |row: &Row<'_>| {
         let kind = row::code(row, "transfers", "kind", TransferKind::from_code)?;
         Ok((kind.as_str().to_owned(), row.get("amount")?))
@@ -401,94 +400,19 @@ pub struct Waiting {
 }
 
 /// Returns the shard of the copied batch that has this spool.
-pub async fn shard_of_spool(conn: &mut dyn Connection, spool: &str) -> Result<Shard> {
+pub async fn shard_of_spool(conn: Conn<'_>, spool: &str) -> Result<Shard> {
     query(SHARD_OF_SPOOL, spool).fetch_one(conn, |row| row.get("shard").map(Shard)).await
 }
 
-pub async fn waiting(conn: &mut dyn Connection) -> Result<Vec<Waiting>> {
+pub async fn waiting(conn: Conn<'_>) -> Result<Vec<Waiting>> {
     let waiting = |row: &Row<'_>| {
-        Ok(Waiting {
-            spool: row.get("spool")?,
-            offset: row.get("spool_offset")?,
-            rows: row.get("waiting")?,
-            first_message_id: row.get("first_message_id")?,
-            expires_at: row.get("expires_at")?,
+        from_row!(row => Waiting {
+            spool, offset: row.get("spool_offset")?, rows: row.get("waiting")?, first_message_id,
+            expires_at,
         })
     };
     query(WAITING, ()).fetch_all(conn, waiting).await
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::super::prepared::stores;
-    use super::*;
-
-    /// Tables that aren't copied: they hold the state of running processes or the schema's version.
-    const LEFT: [&str; 7] = [
-        "_sqlx_migrations",
-        "carrier_commands",
-        "carrier_command_answers",
-        "connections",
-        "refused_reloads",
-        "nodes",
-        "case_viewers",
-    ];
-    /// Tables that only PostgreSQL has. With SQLite, their contents are in memory or in files.
-    const SHARED: [&str; 5] =
-        ["rate_buckets", "spool_chunks", "commit_groups", "uploads", "data_folders"];
-    /// Tables that only PostgreSQL has, and that the copy fills from other tables.
-    const FILLED: [&str; 2] = ["reference_shards", "unusual_messages"];
-    /// Columns that only PostgreSQL has.
-    const ADDED: [(&str, &str); 4] = [
-        ("installation", "shards"),
-        ("installation", "distribution"),
-        ("accounts", "shard"),
-        ("applications", "last_transfer_id"),
-    ];
-    const TABLES_OF_SQLITE: Sql = Sql::sqlite(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
-    );
-    const COLUMNS_OF_POSTGRES: Sql = Sql::postgres(
-        r"
-        SELECT column_name::text AS name FROM information_schema.columns
-        WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER'",
-    );
-
-    async fn names(
-        conn: &mut dyn Connection,
-        statement: Sql,
-        table: Option<&str>,
-    ) -> BTreeSet<String> {
-        let listing = query(statement, ()).bind(table.map(Argument::from));
-        let names = listing.fetch_all(conn, |row| row.get("name")).await;
-        names.unwrap().into_iter().collect()
-    }
-
-    /// A forgotten table or column would be lost without an error.
-    #[tokio::test]
-    async fn every_table_is_copied_or_left_on_purpose_and_every_column_is_on_both_sides() {
-        let folder = tempfile::tempdir().unwrap();
-        let [from, to] = stores(folder.path()).await;
-        let mut from = from.read().await.unwrap();
-        let mut to = to.read().await.unwrap();
-        let known = |lists: &[&[&str]]| -> BTreeSet<String> {
-            lists.concat().into_iter().map(str::to_owned).collect()
-        };
-        assert_eq!(names(&mut from, TABLES_OF_SQLITE, None).await, known(&[&TABLES, &LEFT]));
-        assert_eq!(
-            names(&mut to, EVERY_TABLE, None).await,
-            known(&[&TABLES, &LEFT, &SHARED, &FILLED])
-        );
-        for table in TABLES {
-            let mut columns = names(&mut from, COLUMNS, Some(table)).await;
-            let added = ADDED.iter().filter(|(to, _)| *to == table);
-            columns.extend(added.map(|(_, column)| (*column).to_owned()));
-            if shard_of(table).is_some() {
-                columns.insert("shard".to_owned());
-            }
-            assert_eq!(columns, names(&mut to, COLUMNS_OF_POSTGRES, Some(table)).await, "{table}");
-        }
-    }
-}
+mod tests;

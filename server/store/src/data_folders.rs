@@ -4,7 +4,7 @@
 
 use domain::Timestamp;
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -22,17 +22,17 @@ statements! {
 
 /// Returns whether the database still has what a folder's process committed at this time, or was
 /// held since.
-pub async fn has(conn: &mut dyn Connection, id: i64, at: Timestamp) -> Result<bool> {
+pub async fn has(conn: Conn<'_>, id: i64, at: Timestamp) -> Result<bool> {
     query(HAS, (id, at)).finds(conn).await
 }
 
 /// Stores that a folder is used now.
-pub async fn note(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+pub async fn note(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<()> {
     query(NOTE, (id, now)).execute(conn).await.map(drop)
 }
 
 /// Stores when a hold began.
-pub(crate) async fn note_hold(conn: &mut dyn Connection, since: Timestamp) -> Result<()> {
+pub(crate) async fn note_hold(conn: Conn<'_>, since: Timestamp) -> Result<()> {
     if !conn.dialect().is_shared() {
         return Ok(());
     }
@@ -40,6 +40,6 @@ pub(crate) async fn note_hold(conn: &mut dyn Connection, since: Timestamp) -> Re
 }
 
 /// Deletes the folders that weren't used since this time.
-pub async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, before: Timestamp) -> Result<()> {
     query(FORGET, before).execute(conn).await.map(drop)
 }

@@ -25,7 +25,7 @@ use super::readers::{ACQUIRE_TIMEOUT, FileReaders, Reader, Readers};
 use super::sql::Dialect;
 use super::sqlite;
 use super::tally::{Counter, Tally};
-use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, Unanswered, Way, WriteTx};
+use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, Tx, Unanswered, Way};
 use crate::error::{Error, Fault, OpenError, Refusal, Result, is_cut};
 
 const BEGIN_TIMED_OUT: Fault = Fault::TimedOut("beginning a transaction");
@@ -196,7 +196,7 @@ impl Store {
     }
 
     /// Begins the transaction of a verb. Waits until no other verb runs.
-    pub async fn begin(&self) -> Result<WriteTx<'_>> {
+    pub async fn begin(&self) -> Result<Tx<'_>> {
         // The verb waits for the others before it takes a connection, so that others can use it.
         let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
         let verb = waiting.await.map_err(|_| Fault::TimedOut("waiting for other verbs"))?;
@@ -208,12 +208,19 @@ impl Store {
 
     /// Begins a transaction that writes. Other transactions may write at the same time, so the
     /// caller has to lock the rows that its decisions depend on.
-    pub async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
+    pub async fn begin_as(&self, priority: Priority) -> Result<Tx<'_>> {
         let counter = match priority {
             Priority::CommitGroup => Counter::Traffic,
             _ => Counter::Others,
         };
         self.enter(priority, counter, self.dialect.begin()).await
+    }
+
+    /// Like [`Self::begin_as`], for the rows of a shard.
+    pub async fn begin_at(&self, shard: Shard, priority: Priority) -> Result<Tx<'_>> {
+        let mut tx = self.begin_as(priority).await?;
+        tx.at(shard);
+        Ok(tx)
     }
 
     /// Returns whether a transaction of this process is waiting to write.
@@ -231,7 +238,7 @@ impl Store {
         chore: Chore,
         shard: Shard,
         priority: Priority,
-    ) -> Result<Option<WriteTx<'_>>> {
+    ) -> Result<Option<Tx<'_>>> {
         let begin = self.dialect.begin();
         let mut tx = self.enter(priority, Counter::Others, begin).await?;
         let mine = self.dialect.try_lock(&mut tx, chore, shard).await?;
@@ -243,7 +250,7 @@ impl Store {
         priority: Priority,
         counter: Counter,
         begin: &'static str,
-    ) -> Result<WriteTx<'_>> {
+    ) -> Result<Tx<'_>> {
         let entering = tokio::time::timeout(ACQUIRE_TIMEOUT, self.gate.enter(priority));
         let mut permit =
             entering.await.map_err(|_| Fault::TimedOut("waiting for other writers"))?;
@@ -260,8 +267,8 @@ impl Store {
         Ok(self.transaction(way, counter))
     }
 
-    fn transaction(&self, way: Way, counter: Counter) -> WriteTx<'_> {
-        WriteTx {
+    fn transaction(&self, way: Way, counter: Counter) -> Tx<'_> {
+        Tx {
             way,
             tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
             shard: None,

@@ -4,8 +4,8 @@ use domain::decision::DepositList;
 use domain::records::DepositRecord;
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -100,22 +100,16 @@ fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
     let assigned: Option<String> = row.get("assigned_to")?;
     let (returned_at, note): (Option<Timestamp>, Option<String>) =
         (row.get("returned_at")?, row.get("return_note")?);
-    Ok(DepositRecord {
-        bank_id: row.get("bank_id")?,
-        reference: row.get("reference")?,
-        amount: row.get("amount")?,
-        received_at: row.get("received_at")?,
+    from_row!(row => DepositRecord {
+        bank_id, reference, amount, received_at,
         assigned_to: assigned.and_then(|text| Reference::parse(&text).ok()),
-        payer: row.get("payer")?,
-        purpose: row.get("purpose")?,
-        paid_on: row.get("paid_on")?,
-        returned: returned_at.zip(note),
+        payer, purpose, paid_on, returned: returned_at.zip(note),
     })
 }
 
 /// Stores a deposit. Returns false if a deposit with this bank ID is already stored.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     bank_id: &str,
     reference: &str,
     amount: Money,
@@ -127,27 +121,23 @@ pub async fn insert(
     Ok(query(INSERT, values).execute(conn).await? == 1)
 }
 
-pub async fn by_bank_id(conn: &mut dyn Connection, bank_id: &str) -> Result<Option<DepositRecord>> {
+pub async fn by_bank_id(conn: Conn<'_>, bank_id: &str) -> Result<Option<DepositRecord>> {
     query(BY_BANK_ID, bank_id).fetch_optional(conn, deposit).await
 }
 
-pub async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRecord>> {
+pub async fn unmatched(conn: Conn<'_>) -> Result<Vec<DepositRecord>> {
     query(UNMATCHED, ()).fetch_all(conn, deposit).await
 }
 
 /// Returns at most `limit` deposits, newest first. The lower-case text `part` is in their bank ID,
 /// reference, payer or purpose.
-pub async fn with_part(
-    conn: &mut dyn Connection,
-    part: &str,
-    limit: i64,
-) -> Result<Vec<DepositRecord>> {
+pub async fn with_part(conn: Conn<'_>, part: &str, limit: i64) -> Result<Vec<DepositRecord>> {
     query(WITH_PART, (part, limit)).fetch_all(conn, deposit).await
 }
 
 /// Stores the payer's name, the purpose and the day of a deposit.
 pub async fn describe(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     bank_id: &str,
     [payer, purpose, paid_on]: [Option<&str>; 3],
 ) -> Result<()> {
@@ -157,7 +147,7 @@ pub async fn describe(
 /// Marks an unmatched deposit as returned to the bank. Returns false if it isn't unmatched any
 /// more.
 pub async fn mark_returned(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     bank_id: &str,
     note: &str,
     now: Timestamp,
@@ -167,7 +157,7 @@ pub async fn mark_returned(
 
 /// Returns a page of a list of deposits, starting after a time and a bank ID.
 pub async fn page(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: DepositList,
     (at, bank_id): (i64, &str),
     limit: i64,
@@ -181,7 +171,7 @@ pub async fn page(
 
 /// Returns those of the references that belong to an application.
 pub async fn known_references(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     references: &[Reference],
     limit: i64,
 ) -> Result<Vec<Reference>> {
@@ -193,19 +183,18 @@ pub async fn known_references(
 }
 
 /// Returns whether a reference is that of an application whose account is closed.
-pub async fn is_of_closed_account(conn: &mut dyn Connection, reference: Reference) -> Result<bool> {
+pub async fn is_of_closed_account(conn: Conn<'_>, reference: Reference) -> Result<bool> {
     query(OF_CLOSED_ACCOUNT, reference.to_string()).finds(conn).await
 }
 
-/// Returns the sum of the unmatched deposits.
-pub async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
+pub async fn unmatched_sum(conn: Conn<'_>) -> Result<Money> {
     query(UNMATCHED_SUM, ()).fetch_one(conn, |row| row.get("amount")).await
 }
 
 /// Assigns an unmatched deposit to an application. Returns false if the deposit isn't unmatched
 /// any more.
 pub async fn assign(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     bank_id: &str,
     application_id: ApplicationId,
     now: Timestamp,

@@ -12,7 +12,7 @@ use sqlx::postgres::PgConnection;
 use super::chore::Chore;
 use super::history::{MessageTables, Partition, Range};
 use super::names::with_names;
-use super::query::{Connection, Row, query, run};
+use super::query::{Conn, Row, query, run};
 use super::sql::{Dialect, Sql};
 use super::{commit_groups, postgres, sqlite};
 use crate::error::{Error, OpenError, Result};
@@ -36,7 +36,7 @@ pub enum TransactionName {
 
 impl TransactionName {
     /// Looks up the outcome of the transaction.
-    pub async fn outcome(&self, conn: &mut dyn Connection) -> Result<Outcome> {
+    pub async fn outcome(&self, conn: Conn<'_>) -> Result<Outcome> {
         match self {
             Self::Number { id, server } => {
                 let looking_up = query(Sql::postgres(postgres::OUTCOME), (id, server));
@@ -179,7 +179,7 @@ impl Dialect {
     }
 
     /// Sets up a transaction that recounts whole tables.
-    pub async fn prepare_recount(self, conn: &mut dyn Connection) -> Result<()> {
+    pub async fn prepare_recount(self, conn: Conn<'_>) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
             Self::Postgres => run(conn, postgres::RECOUNT).await,
@@ -196,12 +196,7 @@ impl Dialect {
 
     /// Locks a chore in a shard for this transaction. Returns false if another transaction holds
     /// the lock. With SQLite, which has one writer, always returns true.
-    pub async fn try_lock(
-        self,
-        conn: &mut dyn Connection,
-        chore: Chore,
-        shard: Shard,
-    ) -> Result<bool> {
+    pub async fn try_lock(self, conn: Conn<'_>, chore: Chore, shard: Shard) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(true),
             Self::Postgres => postgres::try_lock(conn, chore.number(shard)).await,
@@ -209,7 +204,7 @@ impl Dialect {
     }
 
     /// Returns the time of the server's clock in Unix milliseconds, or `None` with SQLite.
-    pub async fn server_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
+    pub async fn server_ms(self, conn: Conn<'_>) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
             Self::Postgres => postgres::clock_ms(conn).await.map(Some),
@@ -218,7 +213,7 @@ impl Dialect {
 
     /// Returns how long the oldest transaction has been open, in milliseconds, among those that
     /// this database user can see. Returns `None` with SQLite.
-    pub async fn oldest_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
+    pub async fn oldest_ms(self, conn: Conn<'_>) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
             Self::Postgres => postgres::oldest_ms(conn).await.map(Some),
@@ -228,12 +223,7 @@ impl Dialect {
     /// Creates the tables for the messages of a day, or of its week, and for their events. `day` is
     /// counted from 1970-01-01 UTC. Returns false if there is nothing to create: the tables exist,
     /// the default partition has rows of that day, or the database has no tables by day.
-    pub async fn make_day(
-        self,
-        conn: &mut dyn Connection,
-        day: i64,
-        tables: MessageTables,
-    ) -> Result<bool> {
+    pub async fn make_day(self, conn: Conn<'_>, day: i64, tables: MessageTables) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(false),
             Self::Postgres => postgres::make_day(conn, day, tables).await,
@@ -241,7 +231,7 @@ impl Dialect {
     }
 
     /// Returns the tables of a day or of its week, or `None` if the day has no tables.
-    pub async fn day_table(self, conn: &mut dyn Connection, day: i64) -> Result<Option<Partition>> {
+    pub async fn day_table(self, conn: Conn<'_>, day: i64) -> Result<Option<Partition>> {
         match self {
             Self::Sqlite => Ok(None),
             Self::Postgres => postgres::day_table(conn, day).await,
@@ -250,7 +240,7 @@ impl Dialect {
 
     /// Deletes the rows of `unusual_messages` for this range of message IDs, if the database has
     /// that table.
-    pub async fn forget_unusual(self, conn: &mut dyn Connection, range: Range) -> Result<()> {
+    pub async fn forget_unusual(self, conn: Conn<'_>, range: Range) -> Result<()> {
         match self {
             // SQLite has an index on `messages` instead of that table.
             Self::Sqlite => Ok(()),
@@ -259,7 +249,7 @@ impl Dialect {
     }
 
     /// Raises the time limit of the transaction's statements. Does nothing on SQLite.
-    pub async fn take_time(self, conn: &mut dyn Connection) -> Result<()> {
+    pub async fn take_time(self, conn: Conn<'_>) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
             Self::Postgres => run(conn, postgres::TAKE_TIME).await,
@@ -269,7 +259,7 @@ impl Dialect {
     /// Lets a transaction commit without waiting for the disk. A server crash shortly afterwards
     /// may undo the transaction, but not if a later transaction survives the crash. SQLite always
     /// waits.
-    pub async fn commit_without_waiting(self, conn: &mut dyn Connection) -> Result<()> {
+    pub async fn commit_without_waiting(self, conn: Conn<'_>) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
             Self::Postgres => run(conn, postgres::COMMIT_WITHOUT_WAITING).await,
@@ -277,7 +267,7 @@ impl Dialect {
     }
 
     /// Drops the tables of a day or a week.
-    pub async fn drop_tables(self, conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
+    pub async fn drop_tables(self, conn: Conn<'_>, partition: &Partition) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
             Self::Postgres => postgres::drop_tables(conn, partition).await,

@@ -5,7 +5,8 @@ use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 
 use super::copy;
-use super::query::{Connection, Row, query, query_of, run, run_of};
+use super::query::{Conn, Row, query, query_of, run, run_of};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -77,8 +78,7 @@ statements! {
 const IS_COORDINATOR: &str =
     "SELECT groupid::bigint AS id FROM pg_dist_local_group WHERE groupid = 0";
 const WORKERS: &str = r"
-    SELECT nodename AS host, nodeport::bigint AS port
-    FROM pg_dist_node
+    SELECT nodename AS host, nodeport::bigint AS port FROM pg_dist_node
     WHERE groupid <> 0 AND noderole = 'primary' AND isactive AND shouldhaveshards";
 /// The tables that are distributed or copied to every server. Citus also lists tables that only
 /// refer to such a table.
@@ -86,8 +86,7 @@ const DISTRIBUTED: &str = r"
     SELECT logicalrelid::text AS name
     FROM pg_dist_partition WHERE partmethod = 'h' OR repmodel = 't'";
 const CALLS_GROUPS: &str = r"
-    SELECT objid::bigint AS id
-    FROM pg_dist_object
+    SELECT objid::bigint AS id FROM pg_dist_object
     WHERE classid = 'pg_proc'::regclass AND objid = 'run_commit_group'::regproc
       AND distribution_argument_index IS NOT NULL";
 const COPY_GROUP: &str = include_str!("distribute_commit_group.sql");
@@ -112,7 +111,6 @@ pub enum Distribution {
 /// The host and the port of a worker.
 pub type Address = (String, i64);
 
-/// The location of a shard.
 pub struct ShardPlace {
     pub shard: i64,
     pub citus_shard: i64,
@@ -120,17 +118,17 @@ pub struct ShardPlace {
 }
 
 /// Returns the version of the Citus extension, or `None` if the database doesn't have it.
-pub async fn citus(conn: &mut dyn Connection) -> Result<Option<String>> {
+pub async fn citus(conn: Conn<'_>) -> Result<Option<String>> {
     query(CITUS, ()).fetch_optional(conn, |row| row.get("version")).await
 }
 
 /// Returns whether a connection is to the coordinator of a cluster.
-pub async fn is_coordinator(conn: &mut dyn Connection) -> Result<bool> {
+pub async fn is_coordinator(conn: Conn<'_>) -> Result<bool> {
     query_of(IS_COORDINATOR.to_owned(), ()).finds(conn).await
 }
 
 /// Returns the workers that can have shards.
-pub async fn workers(conn: &mut dyn Connection) -> Result<Vec<Address>> {
+pub async fn workers(conn: Conn<'_>) -> Result<Vec<Address>> {
     query_of(WORKERS.to_owned(), ()).fetch_all(conn, address).await
 }
 
@@ -140,13 +138,13 @@ fn address(row: &Row<'_>) -> Result<Address> {
 
 /// Takes the lock of the distribution, which the connection holds until it is closed. Returns false
 /// if another connection holds the lock.
-pub async fn lock(conn: &mut dyn Connection) -> Result<bool> {
+pub async fn lock(conn: Conn<'_>) -> Result<bool> {
     run(&mut *conn, SESSION).await?;
     query(TRY_LOCK, ()).fetch_one(conn, |row| row.get("mine")).await
 }
 
 /// Returns the number of shards, and the progress of the distribution.
-pub async fn state(conn: &mut dyn Connection) -> Result<(i64, Distribution)> {
+pub async fn state(conn: Conn<'_>) -> Result<(i64, Distribution)> {
     let read = |row: &Row<'_>| {
         let state: Option<String> = row.get("distribution")?;
         let state = match state.as_deref() {
@@ -161,17 +159,17 @@ pub async fn state(conn: &mut dyn Connection) -> Result<(i64, Distribution)> {
 
 /// Stores the number of shards, which decides the shards of new accounts. Moves the existing
 /// accounts to their new shards.
-pub async fn begin(conn: &mut dyn Connection, shards: i64) -> Result<()> {
+pub async fn begin(conn: Conn<'_>, shards: i64) -> Result<()> {
     query(SET_STATE, (shards, "begun")).execute(&mut *conn).await?;
     move_rows_of(conn, "accounts", "accounts").await.map(drop)
 }
 
-pub async fn end(conn: &mut dyn Connection, shards: i64) -> Result<()> {
+pub async fn end(conn: Conn<'_>, shards: i64) -> Result<()> {
     query(SET_STATE, (shards, "done")).execute(conn).await.map(drop)
 }
 
 /// Returns how many applications would move to another shard if there were this many shards.
-pub async fn applications_elsewhere(conn: &mut dyn Connection, shards: i64) -> Result<i64> {
+pub async fn applications_elsewhere(conn: Conn<'_>, shards: i64) -> Result<i64> {
     query(APPLICATIONS_ELSEWHERE, shards).fetch_one(conn, |row| row.get("n")).await
 }
 
@@ -181,17 +179,17 @@ pub fn citus_shards(workers: usize) -> usize {
 }
 
 /// Returns the tables to distribute by shard, `applications` first.
-pub async fn tables(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn tables(conn: Conn<'_>) -> Result<Vec<String>> {
     query(TABLES, ()).fetch_all(conn, |row| row.get("name")).await
 }
 
 /// Returns the tables that Citus has already distributed or copied to every server.
-pub async fn distributed(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn distributed(conn: Conn<'_>) -> Result<Vec<String>> {
     query_of(DISTRIBUTED.to_owned(), ()).fetch_all(conn, |row| row.get("name")).await
 }
 
 /// Returns the parts of a table. Rows are moved one part at a time.
-pub async fn parts(conn: &mut dyn Connection, table: &str) -> Result<Vec<String>> {
+pub async fn parts(conn: Conn<'_>, table: &str) -> Result<Vec<String>> {
     query(PARTS, table).fetch_all(conn, |row| row.get("name")).await
 }
 
@@ -216,7 +214,7 @@ pub async fn move_rows(conn: &mut PgConnection, table: &str, part: &str) -> Resu
     Ok(moved)
 }
 
-async fn move_rows_of(conn: &mut dyn Connection, table: &str, part: &str) -> Result<u64> {
+async fn move_rows_of(conn: Conn<'_>, table: &str, part: &str) -> Result<u64> {
     let Some((shard, join)) = shard_of(table) else {
         return Ok(0);
     };
@@ -239,12 +237,12 @@ fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// Copies a table to every server. Later writes to the table change every copy.
-pub async fn copy_to_all(conn: &mut dyn Connection, table: &str) -> Result<()> {
+pub async fn copy_to_all(conn: Conn<'_>, table: &str) -> Result<()> {
     run_of(conn, format!("SELECT create_reference_table('{table}')")).await
 }
 
 /// Distributes a table by shard. Drops its triggers, because a distributed table can't have any.
-pub async fn distribute(conn: &mut dyn Connection, table: &str, citus_shards: usize) -> Result<()> {
+pub async fn distribute(conn: Conn<'_>, table: &str, citus_shards: usize) -> Result<()> {
     let triggers: Vec<String> =
         query(TRIGGERS, table).fetch_all(&mut *conn, |row| row.get("name")).await?;
     let drops = triggers.iter();
@@ -259,7 +257,7 @@ pub async fn distribute(conn: &mut dyn Connection, table: &str, citus_shards: us
 }
 
 /// Deletes the coordinator's own copy of a table's rows, which are now on other servers.
-pub async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Result<()> {
+pub async fn remove_kept(conn: Conn<'_>, table: &str) -> Result<()> {
     let removing = format!("SELECT truncate_local_data_after_distributing_table('{table}')");
     let removing = match table {
         "transfers" => format!(
@@ -273,7 +271,7 @@ pub async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Result<()> {
 
 /// Makes each commit group run on the server that has its shard. Returns false if commit groups
 /// already do.
-pub async fn distribute_commit_groups(conn: &mut dyn Connection) -> Result<bool> {
+pub async fn distribute_commit_groups(conn: Conn<'_>) -> Result<bool> {
     if query_of(CALLS_GROUPS.to_owned(), ()).finds(&mut *conn).await? {
         return Ok(false);
     }
@@ -281,22 +279,16 @@ pub async fn distribute_commit_groups(conn: &mut dyn Connection) -> Result<bool>
     Ok(true)
 }
 
-/// Returns the location of each shard.
-pub async fn places(conn: &mut dyn Connection, shards: i64) -> Result<Vec<ShardPlace>> {
-    let read = |row: &Row<'_>| {
-        Ok(ShardPlace {
-            shard: row.get("shard")?,
-            citus_shard: row.get("citus_shard")?,
-            worker: address(row)?,
-        })
-    };
+pub async fn places(conn: Conn<'_>, shards: i64) -> Result<Vec<ShardPlace>> {
+    let read =
+        |row: &Row<'_>| from_row!(row => ShardPlace { shard, citus_shard, worker: address(row)? });
     query_of(SHARDS.to_owned(), shards).fetch_all(conn, read).await
 }
 
 /// Moves a Citus shard of `applications` to another worker, together with the colocated Citus
 /// shards of other tables.
 pub async fn move_citus_shard(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     citus_shard: i64,
     (from, from_port): &Address,
     (to, to_port): &Address,

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::Serializer;
 
 use super::file::blocking;
-use super::query::{Argument, Conn, Connection, Query, Row, Values, given, read_rows};
+use super::query::{Argument, Backend, Conn, Query, Row, Values, given, read_rows};
 use super::sql::Dialect;
 use super::{binary, file_row, row};
 use crate::error::{Fault, Result};
@@ -18,10 +18,10 @@ impl<'a> Query<'a> {
     /// Runs a statement for each row. Returns the number of changed rows.
     pub(crate) async fn execute_each<V: Values<'a>>(
         self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         rows: impl IntoIterator<Item = V>,
     ) -> Result<u64> {
-        if let Conn::File(conn) = conn.conn() {
+        if let Backend::File(conn) = conn.backend() {
             return blocking(|| {
                 let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
                 let mut touched = 0;
@@ -43,11 +43,11 @@ impl<'a> Query<'a> {
     /// then the values that all rows share, then the shard.
     pub(crate) async fn insert_each<V: Values<'a>>(
         self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         rows: impl IntoIterator<Item = V>,
     ) -> Result<u64> {
         let shard = conn.shard();
-        let Conn::Postgres(server) = conn.conn() else {
+        let Backend::Postgres(server) = conn.backend() else {
             return self.execute_each(conn, rows).await;
         };
         let text = self.text(Dialect::Postgres);
@@ -66,11 +66,11 @@ impl<'a> Query<'a> {
     /// Looks up each key. Reads the columns of the resulting rows by name.
     pub(crate) async fn fetch_each<T, V: Values<'a>>(
         self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         keys: impl IntoIterator<Item = V>,
         read: impl Fn(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        if let Conn::File(conn) = conn.conn() {
+        if let Backend::File(conn) = conn.backend() {
             let read = |row: &rusqlite::Row<'_>| read(&Row::of_file(row));
             return blocking(|| self.look_up(given(conn)?, keys, read));
         }
@@ -84,11 +84,11 @@ impl<'a> Query<'a> {
     /// returns all rows as one JSON value.
     pub(crate) async fn find_each<T: DeserializeOwned, V: Values<'a>>(
         self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         keys: impl IntoIterator<Item = V>,
         table: &'static str,
     ) -> Result<Vec<T>> {
-        if let Conn::File(conn) = conn.conn() {
+        if let Backend::File(conn) = conn.backend() {
             return blocking(|| self.look_up(given(conn)?, keys, |row| file_row::read(row, table)));
         }
         match self.with_all(keys)? {

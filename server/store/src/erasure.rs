@@ -2,9 +2,9 @@
 
 use domain::{ApplicationId, EventStream, Kind, Reference, Timestamp, Transid};
 
-use super::query::{Connection, Row, query};
-use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// The text that replaces an erased number, cut to the number's length. No prefix of a price or
@@ -15,99 +15,69 @@ pub const MASK: &str = "•••••••••••••••";
 /// messages have it, `$5` as carriers get it, and `$6` a pattern for the data of events about it.
 macro_rules! attempts_about {
     ($start:literal $(, $end:literal)? $(,)?) => {
-        in_shard!(
+        Sql::in_shard(concat!(
             $start,
             r"webhook_id IN (
-            SELECT id FROM webhooks WHERE application_id = $1 AND test = $2" => " AND shard = $7",
-            r")
+            SELECT id FROM webhooks WHERE application_id = $1 AND test = $2{ AND shard = $shard})
               AND event_id IN (
-                SELECT id
-                FROM events
+                SELECT id FROM events
                 WHERE application_id = $1 AND test = $2 AND (data LIKE $6 OR subject IN (
-                    SELECT id
-                    FROM messages
-                    WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-                => " AND shard = $7",
-            r"
+                    SELECT id FROM messages
+                    WHERE application_id = $1 AND test = $2 AND number = $3
+                      AND kind = $4{ AND shard = $shard}
                     UNION ALL SELECT id
-                    FROM inbound_messages
-                    WHERE application_id = $1 AND test = $2 AND number = $5" => " AND shard = $7",
-            "))" => " AND shard = $7",
-            ")" => " AND shard = $7",
+                    FROM inbound_messages WHERE application_id = $1 AND test = $2
+                      AND number = $5{ AND shard = $shard}
+              )){ AND shard = $shard}){ AND shard = $shard}",
             $($end,)?
-        )
+        ))
     };
 }
 
 statements! {
     /// All applications of an account, also deleted ones.
-    const APPLICATIONS: Sql = in_shard!(
-        "SELECT id, reference FROM applications WHERE account_id = $1" => " AND shard = $2",
-        " ORDER BY id",
-    );
-    const OPEN_MESSAGES: Sql = in_shard!(
-        r"
-        SELECT COUNT(*) AS n
-        FROM messages
+    const APPLICATIONS: Sql = Sql::in_shard(r"
+        SELECT id, reference FROM applications
+        WHERE account_id = $1{ AND shard = $shard} ORDER BY id");
+    const OPEN_MESSAGES: Sql = Sql::in_shard(r"
+        SELECT COUNT(*) AS n FROM messages
         WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4
-          AND status < {delivered}" => " AND shard = $5",
-    );
-    const OPEN_CODES: Sql = in_shard!(
-        r"
-        SELECT COUNT(*) AS n
-        FROM verifications
-        WHERE application_id = $1 AND test = $2 AND number = $3 AND expires_at > $4"
-            => " AND shard = $5",
-    );
-    const OPEN_UPLOADS: Sql = in_shard!(
-        r"
-        SELECT COUNT(*) AS n
-        FROM batches WHERE application_id = $1 AND test = $2 AND expanded_at IS NULL"
-            => " AND shard = $3",
-    );
+          AND status < {delivered}{ AND shard = $shard}");
+    const OPEN_CODES: Sql = Sql::in_shard(r"
+        SELECT COUNT(*) AS n FROM verifications
+        WHERE application_id = $1 AND test = $2 AND number = $3
+          AND expires_at > $4{ AND shard = $shard}");
+    const OPEN_UPLOADS: Sql = Sql::in_shard(r"
+        SELECT COUNT(*) AS n FROM batches WHERE application_id = $1 AND test = $2
+          AND expanded_at IS NULL{ AND shard = $shard}");
     const FORGET_ANSWERS: Sql = attempts_about!(
         "UPDATE webhook_attempts SET answer = NULL WHERE answer IS NOT NULL AND "
     );
     /// `$5` is a pattern for the digits. Carriers write some of the details.
-    const ERASE_DETAILS: Sql = in_shard!(
-        r"
-        UPDATE message_timeline SET detail = NULL
-        WHERE detail LIKE $5 AND message_id IN (
-            SELECT id
-            FROM messages
-            WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-            => " AND shard = $6",
-        ")" => " AND shard = $6",
-    );
-    const ERASE_MESSAGES: Sql = in_shard!(
-        r"
+    const ERASE_DETAILS: Sql = Sql::in_shard(r"
+        UPDATE message_timeline SET detail = NULL WHERE detail LIKE $5 AND message_id IN (
+            SELECT id FROM messages
+            WHERE application_id = $1 AND test = $2 AND number = $3
+              AND kind = $4{ AND shard = $shard}){ AND shard = $shard}");
+    const ERASE_MESSAGES: Sql = Sql::in_shard(r"
         UPDATE messages
         SET number = SUBSTR(CAST($6 AS TEXT), 1, LENGTH(number)), body = '', requestid = NULL
         WHERE id IN (
-            SELECT id
-            FROM messages
+            SELECT id FROM messages
             WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4
-              AND status >= {delivered}" => " AND shard = $7",
-        " LIMIT $5)" => " AND shard = $7",
-    );
-    const ERASE_INBOUND: Sql = in_shard!(
-        r"
+              AND status >= {delivered}{ AND shard = $shard} LIMIT $5){ AND shard = $shard}");
+    const ERASE_INBOUND: Sql = Sql::in_shard(r"
         UPDATE inbound_messages
         SET number = SUBSTR(CAST($4 AS TEXT), 1, LENGTH(number)), body = ''
-        WHERE application_id = $1 AND test = $2 AND number = $3" => " AND shard = $5",
-    );
-    const ERASE_CODES: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = $2 AND number = $3{ AND shard = $shard}");
+    const ERASE_CODES: Sql = Sql::in_shard(r"
         UPDATE verifications SET number = SUBSTR(CAST($5 AS TEXT), 1, LENGTH(number))
-        WHERE application_id = $1 AND test = $2 AND number = $3 AND expires_at <= $4"
-            => " AND shard = $6",
-    );
+        WHERE application_id = $1 AND test = $2 AND number = $3
+          AND expires_at <= $4{ AND shard = $shard}");
     /// `$3` is the number as the data has it, and `$5` a pattern for it.
-    const ERASE_EVENTS: Sql = in_shard!(
-        r"
+    const ERASE_EVENTS: Sql = Sql::in_shard(r"
         UPDATE events SET data = REPLACE(data, $3, $4)
-        WHERE application_id = $1 AND test = $2 AND data LIKE $5" => " AND shard = $6",
-    );
+        WHERE application_id = $1 AND test = $2 AND data LIKE $5{ AND shard = $shard}");
     const ERASE_MAILS: Sql = Sql::same(r"
         UPDATE outbox
         SET subject = REPLACE(subject, $2, $3), body = REPLACE(body, $2, $3)
@@ -125,36 +95,25 @@ statements! {
     const ERASE_UNASSIGNED: Sql = Sql::same(r"
         UPDATE unassigned_inbound
         SET number = SUBSTR(CAST($2 AS TEXT), 1, LENGTH(number)), body = '' WHERE number = $1");
-    const CODES: Sql = in_shard!(
-        r"
+    const CODES: Sql = Sql::in_shard(r"
         SELECT id, created_at, expires_at, attempts, verified_at
-        FROM verifications WHERE application_id = $1 AND test = $2 AND number = $3"
-            => " AND shard = $4",
-        " ORDER BY id",
-    );
+        FROM verifications WHERE application_id = $1 AND test = $2
+          AND number = $3{ AND shard = $shard} ORDER BY id");
     const ANSWERS: Sql = attempts_about!(
         "SELECT at, event_id, status, error, answer FROM webhook_attempts WHERE ",
         " ORDER BY at, webhook_id, id",
     );
-    const MESSAGE_IDS: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM messages
-        WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-            => " AND shard = $5",
-    );
+    const MESSAGE_IDS: Sql = Sql::in_shard(r"
+        SELECT id FROM messages
+        WHERE application_id = $1 AND test = $2 AND number = $3
+          AND kind = $4{ AND shard = $shard}");
     /// The carrier message IDs of the segments of messages to the number.
-    const CARRIER_IDS: Sql = in_shard!(
-        r"
-        SELECT carrier, carrier_message_id
-        FROM segments
+    const CARRIER_IDS: Sql = Sql::in_shard(r"
+        SELECT carrier, carrier_message_id FROM segments
         WHERE carrier_message_id IS NOT NULL AND message_id IN (
-            SELECT id
-            FROM messages
-            WHERE application_id = $1 AND test = $2 AND number = $3 AND kind = $4"
-            => " AND shard = $5",
-        ")" => " AND shard = $5",
-    );
+            SELECT id FROM messages
+            WHERE application_id = $1 AND test = $2 AND number = $3
+              AND kind = $4{ AND shard = $shard}){ AND shard = $shard}");
 }
 
 /// A phone number of one key of an application.
@@ -167,7 +126,6 @@ pub struct NumberOf<'a> {
     pub for_carrier: &'a str,
 }
 
-/// A verification of a number.
 pub struct CodeOfNumber {
     pub id: i64,
     pub created_at: Timestamp,
@@ -187,7 +145,7 @@ pub struct AttemptOfNumber {
 
 /// Returns all applications of an account, also deleted ones.
 pub async fn applications(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
 ) -> Result<Vec<(ApplicationId, Reference)>> {
     let read = |row: &Row<'_>| Ok((row.get("id")?, row::reference(row)?));
@@ -201,7 +159,7 @@ impl NumberOf<'_> {
     }
 
     /// Returns the number of messages that aren't final yet.
-    pub async fn open_messages(&self, conn: &mut dyn Connection) -> Result<i64> {
+    pub async fn open_messages(&self, conn: Conn<'_>) -> Result<i64> {
         let EventStream { application_id, test } = self.stream;
         query(OPEN_MESSAGES, (application_id, test, self.digits, self.kind.as_str()))
             .fetch_one(conn, |row| row.get("n"))
@@ -209,7 +167,7 @@ impl NumberOf<'_> {
     }
 
     /// Returns the number of verifications whose code is still accepted.
-    pub async fn open_codes(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<i64> {
+    pub async fn open_codes(&self, conn: Conn<'_>, now: Timestamp) -> Result<i64> {
         let EventStream { application_id, test } = self.stream;
         query(OPEN_CODES, (application_id, test, self.for_carrier, now))
             .fetch_one(conn, |row| row.get("n"))
@@ -218,14 +176,14 @@ impl NumberOf<'_> {
 
     /// Returns the number of uploads with rows that aren't messages yet. Their files may contain
     /// the number.
-    pub async fn open_uploads(&self, conn: &mut dyn Connection) -> Result<i64> {
+    pub async fn open_uploads(&self, conn: Conn<'_>) -> Result<i64> {
         let EventStream { application_id, test } = self.stream;
         query(OPEN_UPLOADS, (application_id, test)).fetch_one(conn, |row| row.get("n")).await
     }
 
     /// Erases the answers of endpoints to events about the number, and the carriers' texts in the
     /// timelines of its messages. Must run before the messages are erased.
-    pub async fn erase_traces(&self, conn: &mut dyn Connection) -> Result<()> {
+    pub async fn erase_traces(&self, conn: Conn<'_>) -> Result<()> {
         let EventStream { application_id, test } = self.stream;
         let (number, pattern) = ((self.digits, self.kind.as_str()), self.pattern());
         query(
@@ -243,68 +201,56 @@ impl NumberOf<'_> {
 
     /// Erases number, text and the caller's ID of at most `limit` final messages. Returns their
     /// number.
-    pub async fn erase_messages(&self, conn: &mut dyn Connection, limit: i64) -> Result<u64> {
+    pub async fn erase_messages(&self, conn: Conn<'_>, limit: i64) -> Result<u64> {
         let EventStream { application_id, test } = self.stream;
         let values = (application_id, test, self.digits, self.kind.as_str(), limit, MASK);
         query(ERASE_MESSAGES, values).execute(conn).await
     }
 
-    pub async fn erase_inbound(&self, conn: &mut dyn Connection) -> Result<u64> {
+    pub async fn erase_inbound(&self, conn: Conn<'_>) -> Result<u64> {
         let EventStream { application_id, test } = self.stream;
         query(ERASE_INBOUND, (application_id, test, self.for_carrier, MASK)).execute(conn).await
     }
 
     /// Erases the number in verifications that have ended.
-    pub async fn erase_codes(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<u64> {
+    pub async fn erase_codes(&self, conn: Conn<'_>, now: Timestamp) -> Result<u64> {
         let EventStream { application_id, test } = self.stream;
         query(ERASE_CODES, (application_id, test, self.for_carrier, now, MASK)).execute(conn).await
     }
 
     /// Erases the number in events about opt-outs.
-    pub async fn erase_events(&self, conn: &mut dyn Connection) -> Result<()> {
+    pub async fn erase_events(&self, conn: Conn<'_>) -> Result<()> {
         let EventStream { application_id, test } = self.stream;
         let (number, pattern) = (format!("\"{}\"", self.for_carrier), self.pattern());
         let values = (application_id, test, number.as_str(), "null", pattern.as_str());
         query(ERASE_EVENTS, values).execute(conn).await.map(drop)
     }
 
-    pub async fn codes(&self, conn: &mut dyn Connection) -> Result<Vec<CodeOfNumber>> {
+    pub async fn codes(&self, conn: Conn<'_>) -> Result<Vec<CodeOfNumber>> {
         let EventStream { application_id, test } = self.stream;
         query(CODES, (application_id, test, self.for_carrier))
             .fetch_all(conn, |row| {
-                Ok(CodeOfNumber {
-                    id: row.get("id")?,
-                    created_at: row.get("created_at")?,
-                    expires_at: row.get("expires_at")?,
-                    attempts: row.get("attempts")?,
-                    verified_at: row.get("verified_at")?,
-                })
+                from_row!(row => CodeOfNumber { id, created_at, expires_at, attempts, verified_at })
             })
             .await
     }
 
     /// Returns the attempts to deliver events about the number, oldest first.
-    pub async fn attempts(&self, conn: &mut dyn Connection) -> Result<Vec<AttemptOfNumber>> {
+    pub async fn attempts(&self, conn: Conn<'_>) -> Result<Vec<AttemptOfNumber>> {
         let EventStream { application_id, test } = self.stream;
         let (kind, pattern) = (self.kind.as_str(), self.pattern());
         query(
             ANSWERS,
             (application_id, test, self.digits, kind, self.for_carrier, pattern.as_str()),
         )
-        .fetch_all(conn, |row| {
-            Ok(AttemptOfNumber {
-                at: row.get("at")?,
-                event_id: row.get("event_id")?,
-                status: row.get("status")?,
-                error: row.get("error")?,
-                answer: row.get("answer")?,
-            })
-        })
+        .fetch_all(
+            conn,
+            |row| from_row!(row => AttemptOfNumber { at, event_id, status, error, answer }),
+        )
         .await
     }
 
-    /// Returns the IDs of the messages to the number.
-    pub async fn message_ids(&self, conn: &mut dyn Connection) -> Result<Vec<Transid>> {
+    pub async fn message_ids(&self, conn: Conn<'_>) -> Result<Vec<Transid>> {
         let EventStream { application_id, test } = self.stream;
         query(MESSAGE_IDS, (application_id, test, self.digits, self.kind.as_str()))
             .fetch_all(conn, |row| Ok(Transid(row.get("id")?)))
@@ -312,7 +258,7 @@ impl NumberOf<'_> {
     }
 
     /// Returns the carriers and carrier message IDs of the messages' segments.
-    pub async fn carrier_ids(&self, conn: &mut dyn Connection) -> Result<Vec<(String, String)>> {
+    pub async fn carrier_ids(&self, conn: Conn<'_>) -> Result<Vec<(String, String)>> {
         let EventStream { application_id, test } = self.stream;
         query(CARRIER_IDS, (application_id, test, self.digits, self.kind.as_str()))
             .fetch_all(conn, |row| Ok((row.get("carrier")?, row.get("carrier_message_id")?)))
@@ -321,7 +267,7 @@ impl NumberOf<'_> {
 }
 
 /// Replaces digits in an account's mails by a mask.
-pub async fn erase_mails(conn: &mut dyn Connection, account_id: i64, digits: &str) -> Result<()> {
+pub async fn erase_mails(conn: Conn<'_>, account_id: i64, digits: &str) -> Result<()> {
     let mask: String = MASK.chars().take(digits.len()).collect();
     let pattern = format!("%{digits}%");
     let values = (account_id, digits, mask.as_str(), pattern.as_str());
@@ -329,7 +275,7 @@ pub async fn erase_mails(conn: &mut dyn Connection, account_id: i64, digits: &st
 }
 
 /// Returns the carriers of which raw receipts or answers are stored.
-pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn carriers(conn: Conn<'_>) -> Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     loop {
         let after = found.last().map_or("", String::as_str);
@@ -343,7 +289,7 @@ pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
 }
 
 /// Deletes raw receipts by their IDs.
-pub async fn delete_receipts(conn: &mut dyn Connection, ids: &[i64]) -> Result<()> {
+pub async fn delete_receipts(conn: Conn<'_>, ids: &[i64]) -> Result<()> {
     for id in ids {
         query(DELETE_RECEIPT, *id).execute(&mut *conn).await?;
     }
@@ -351,16 +297,16 @@ pub async fn delete_receipts(conn: &mut dyn Connection, ids: &[i64]) -> Result<(
 }
 
 /// Deletes a carrier's raw receipts and answers for messages to a number, as the carrier wrote it.
-pub async fn delete_raw(conn: &mut dyn Connection, carrier: &str, number: &str) -> Result<u64> {
+pub async fn delete_raw(conn: Conn<'_>, carrier: &str, number: &str) -> Result<u64> {
     query(DELETE_RAW, (carrier, number)).execute(conn).await
 }
 
 /// Erases a number, as carriers wrote it, in receipts that match no message.
-pub async fn erase_unmatched(conn: &mut dyn Connection, number: &str) -> Result<u64> {
+pub async fn erase_unmatched(conn: Conn<'_>, number: &str) -> Result<u64> {
     query(ERASE_UNMATCHED, number).execute(conn).await
 }
 
 /// Erases messages from a handset to numbers that no application has.
-pub async fn erase_unassigned(conn: &mut dyn Connection, number: &str) -> Result<u64> {
+pub async fn erase_unassigned(conn: Conn<'_>, number: &str) -> Result<u64> {
     query(ERASE_UNASSIGNED, (number, MASK)).execute(conn).await
 }

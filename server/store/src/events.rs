@@ -9,9 +9,9 @@ use domain::ids::{Shard, compose_id};
 use domain::{ApplicationId, BatchId, EventStream, EventType, Timestamp};
 use serde::Deserialize;
 
-use super::query::{At, Connection, Row, query};
-use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::query::{At, Conn, Row, query};
+use super::row::{self, from_row, touched};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
@@ -34,12 +34,10 @@ statements! {
             SELECT application_id, test, last_id, since
             FROM event_streams WHERE application_id = ?1 AND test = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(json_build_array(application_id, test, last_id, since)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                application_id, test, last_id, since)), '[]')::text AS found
             FROM (
-                SELECT s.*
-                FROM event_streams s
+                SELECT s.* FROM event_streams s
                 WHERE s.shard = $2 AND (s.application_id, s.test) IN (
                     SELECT (value ->> 0)::bigint, (value ->> 1)::bigint
                     FROM jsonb_array_elements($1::text::jsonb))
@@ -51,8 +49,7 @@ statements! {
         sqlite: "SELECT id FROM batches WHERE id = ?1 AND open = 0",
         postgres: r"
             SELECT COALESCE(json_agg(json_build_array(id) ORDER BY id), '[]')::text AS found
-            FROM batches
-            WHERE id = ANY (
+            FROM batches WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND shard = $2 AND open = 0",
         ..Sql::IN_SHARD
@@ -92,44 +89,29 @@ statements! {
               AND w.due_at > $2 AND w.disabled_at IS NULL AND w.shard = $3",
         ..Sql::IN_SHARD
     };
-    const STREAM: Sql = in_shard!(
-        r"
+    const STREAM: Sql = Sql::in_shard(r"
         SELECT last_id, dropped_id, since
-        FROM event_streams WHERE application_id = $1 AND test = $2" => " AND shard = $3",
-    );
-    const KEEP_SINCE: Sql = in_shard!(
-        r"
+        FROM event_streams WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
+    const KEEP_SINCE: Sql = Sql::in_shard(r"
         UPDATE event_streams SET since = COALESCE(since, $3)
-        WHERE application_id = $1 AND test = $2" => " AND shard = $4",
-    );
-    const PAGE: Sql = in_shard!(
-        r"
-        SELECT id, type, subject, data
-        FROM events
-        WHERE application_id = $1 AND test = $2 AND id > $3 AND id < $4" => " AND shard = $6",
-        " ORDER BY id LIMIT $5",
-    );
+        WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
+    const PAGE: Sql = Sql::in_shard(r"
+        SELECT id, type, subject, data FROM events
+        WHERE application_id = $1 AND test = $2 AND id > $3 AND id < $4{ AND shard = $shard}
+        ORDER BY id LIMIT $5");
     /// Streams that have events below `$1`.
-    const OUTDATED: Sql = in_shard!(
-        r"
-        SELECT s.application_id, s.test
-        FROM event_streams s
-        WHERE EXISTS (
-            SELECT 1
-            FROM events e
-            WHERE e.application_id = s.application_id AND e.test = s.test AND e.id < $1"
-            => " AND e.shard = $4",
-        ") AND s.test = $2" => " AND s.shard = $4",
-        " ORDER BY s.application_id LIMIT $3",
-    );
-    const DROPPED: Sql = in_shard!(
-        "UPDATE event_streams SET dropped_id = $3 WHERE application_id = $1 AND test = $2"
-            => " AND shard = $4",
-    );
-    const DROP: Sql = in_shard!(
-        "DELETE FROM events WHERE application_id = $1 AND test = $2 AND id <= $3"
-            => " AND shard = $4",
-    );
+    const OUTDATED: Sql = Sql::in_shard(r"
+        SELECT s.application_id, s.test FROM event_streams s WHERE EXISTS (
+            SELECT 1 FROM events e
+            WHERE e.application_id = s.application_id AND e.test = s.test
+              AND e.id < $1{ AND e.shard = $shard}) AND s.test = $2{ AND s.shard = $shard}
+          ORDER BY s.application_id LIMIT $3");
+    const DROPPED: Sql = Sql::in_shard(r"
+        UPDATE event_streams SET dropped_id = $3
+        WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
+    const DROP: Sql = Sql::in_shard(r"
+        DELETE FROM events
+        WHERE application_id = $1 AND test = $2 AND id <= $3{ AND shard = $shard}");
 }
 
 /// The events that a transaction causes. The transaction writes them just before its commit,
@@ -142,7 +124,6 @@ pub struct NewEvents {
     others: BTreeMap<Option<Shard>, Vec<NewEvent>>,
 }
 
-/// An event with its data.
 type NewEvent = (EventStream, EventType, String);
 
 /// A stream, locked until the transaction ends.
@@ -182,7 +163,7 @@ impl NewEvents {
     /// Writes the events. `batches` are the batches some of whose messages have become final.
     pub(crate) async fn write(
         self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         batches: &[(EventStream, BatchId)],
         now: Timestamp,
     ) -> Result<()> {
@@ -199,7 +180,7 @@ impl NewEvents {
 
 /// Writes the events of a shard.
 async fn write(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     messages: &[(EventStream, EventType, i64)],
     batches: &[(EventStream, BatchId)],
     others: Vec<NewEvent>,
@@ -274,7 +255,7 @@ impl Rows {
         self.new.push((stream.application_id, stream.test, *last, kind.code(), subject, data));
     }
 
-    async fn write(self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+    async fn write(self, conn: Conn<'_>, now: Timestamp) -> Result<()> {
         let with_events: BTreeSet<_> = self.new.iter().map(|row| (row.0, row.1)).collect();
         if with_events.is_empty() {
             return Ok(());
@@ -315,23 +296,13 @@ pub struct StoredEvent {
 }
 
 /// Returns the state of a stream. `None` if it has never had an event or a reader.
-pub async fn stream(conn: &mut dyn Connection, stream: EventStream) -> Result<Option<StreamState>> {
-    let read = |row: &Row<'_>| {
-        Ok(StreamState {
-            last_id: row.get("last_id")?,
-            dropped_id: row.get("dropped_id")?,
-            since: row.get("since")?,
-        })
-    };
+pub async fn stream(conn: Conn<'_>, stream: EventStream) -> Result<Option<StreamState>> {
+    let read = |row: &Row<'_>| from_row!(row => StreamState { last_id, dropped_id, since });
     query(STREAM, columns(&stream)).fetch_optional(conn, read).await
 }
 
 /// Stores the events of a stream's messages from now on, unless they are stored already.
-pub async fn keep_since(
-    conn: &mut dyn Connection,
-    stream: EventStream,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn keep_since(conn: Conn<'_>, stream: EventStream, now: Timestamp) -> Result<()> {
     query(OPEN, ()).execute_each(conn, [columns(&stream)]).await?;
     let (application_id, test) = columns(&stream);
     let kept = query(KEEP_SINCE, (application_id, test, now)).execute(conn).await?;
@@ -340,25 +311,24 @@ pub async fn keep_since(
 
 /// Returns the oldest events of a stream with IDs above `after` and below `below`.
 pub async fn page(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     (after, below): (i64, i64),
     limit: i64,
 ) -> Result<Vec<StoredEvent>> {
     let (application_id, test) = columns(&stream);
     let read = |row: &Row<'_>| {
-        Ok(StoredEvent {
-            id: row.get("id")?,
+        from_row!(row => StoredEvent {
+            id,
             kind: row::code(row, "events", "type", EventType::from_code)?,
-            subject: row.get("subject")?,
-            data: row.get("data")?,
+            subject, data,
         })
     };
     query(PAGE, (application_id, test, after, below, limit)).fetch_all(conn, read).await
 }
 
 /// Locks a stream until the transaction ends, and returns the ID of its newest event, or 0.
-pub async fn lock(conn: &mut dyn Connection, stream: EventStream) -> Result<i64> {
+pub async fn lock(conn: Conn<'_>, stream: EventStream) -> Result<i64> {
     let locking = query(LOCK, ());
     let locked: Vec<Locked> = locking.find_each(conn, [columns(&stream)], "event_streams").await?;
     Ok(locked.first().map_or(0, |stream| stream.last_id))
@@ -366,7 +336,7 @@ pub async fn lock(conn: &mut dyn Connection, stream: EventStream) -> Result<i64>
 
 /// Adds an event about `subject` to a stream, and returns its ID. Its data is empty.
 pub async fn add(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     kind: EventType,
     subject: i64,
@@ -384,12 +354,7 @@ pub async fn add(
 
 /// Deletes the oldest events of the streams of live keys, or of those of test keys: at most `limit`
 /// events, with IDs below `below`. Returns whether there may be more.
-pub async fn drop_old(
-    conn: &mut dyn Connection,
-    test: bool,
-    below: i64,
-    limit: i64,
-) -> Result<bool> {
+pub async fn drop_old(conn: Conn<'_>, test: bool, below: i64, limit: i64) -> Result<bool> {
     let read = |row: &Row<'_>| {
         Ok(EventStream { application_id: row.get("application_id")?, test: row.get("test")? })
     };

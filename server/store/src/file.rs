@@ -54,7 +54,6 @@ pub struct FileConnection {
 }
 
 impl FileConnection {
-    /// Opens the database file.
     pub fn open(file: &Path) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE

@@ -2,7 +2,7 @@
 //! transaction. `run_commit_group.sql` documents the parameters and the answer.
 
 #[cfg(test)]
-mod plans;
+mod tests;
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::commit_groups;
 use super::database::Store;
 use super::postgres::{GROUP_SESSION, SESSION};
 use super::prices::ChangeFields;
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::recipients;
 use super::row;
 use super::segments::Segment;
@@ -514,11 +514,7 @@ impl UnansweredCall {
     ///
     /// # Errors
     /// If the database can't be reached, or the group is still in flight.
-    pub async fn settle(
-        &self,
-        conn: &mut dyn Connection,
-        now: Timestamp,
-    ) -> Result<Option<GroupAnswer>> {
+    pub async fn settle(&self, conn: Conn<'_>, now: Timestamp) -> Result<Option<GroupAnswer>> {
         let answer = commit_groups::answer_or_prevent(&mut *conn, self.shard, self.id).await?;
         let Some(answer) = answer else {
             return Ok(None);

@@ -7,8 +7,8 @@ use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, BatchId};
 
 use super::erasure::MASK;
-use super::query::{Connection, Row, query};
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// The beginning of a statement that masks numbers. Leaves the last three digits, erased numbers,
@@ -36,33 +36,25 @@ macro_rules! erase_texts {
 }
 
 statements! {
-    const SUM_UP: Sql = in_shard!(
-        "INSERT INTO dropped_days (" => "shard, ",
-        r"day, application_id, charged, released)
-        SELECT " => "shard, ",
-        r"((id >> 21) + 1704067200000) / 86400000 AS day, application_id,
+    const SUM_UP: Sql = Sql::in_shard(r"
+        INSERT INTO dropped_days (day, application_id{, shard}, charged, released)
+        SELECT ((id >> 21) + 1704067200000) / 86400000 AS day, application_id{, shard},
                CAST(SUM(CASE WHEN batch_id IS NULL THEN cost ELSE 0 END) AS BIGINT),
                CAST(SUM(released) AS BIGINT)
-        FROM messages WHERE id >= $1 AND id < $2 AND test = 0" => " AND shard = $3",
-        r"
-        GROUP BY " => "shard, ",
-        r"day, application_id
-        ON CONFLICT (" => "shard, ",
-        r"day, application_id)
+        FROM messages WHERE id >= $1 AND id < $2 AND test = 0{ AND shard = $shard}
+        GROUP BY day, application_id{, shard}
+        ON CONFLICT (day, application_id{, shard})
         DO UPDATE SET charged = dropped_days.charged + excluded.charged,
-            released = dropped_days.released + excluded.released",
-    );
-    const DELETE_MESSAGES: Sql = in_shard!(
-        "DELETE FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
-    );
-    const DELETE_EVENTS: Sql = in_shard!(
-        "DELETE FROM message_timeline WHERE message_id >= $1 AND message_id < $2"
-            => " AND shard = $3",
-    );
-    const MASK_NUMBERS: Sql = in_shard!(
-        mask_numbers!("messages", "id >= $1 AND id < $2 AND status >= {delivered}")
-            => " AND shard = $4",
-    );
+            released = dropped_days.released + excluded.released");
+    const DELETE_MESSAGES: Sql = Sql::in_shard(
+        "DELETE FROM messages WHERE id >= $1 AND id < $2{ AND shard = $shard}");
+    const DELETE_EVENTS: Sql = Sql::in_shard(r"
+        DELETE FROM message_timeline
+        WHERE message_id >= $1 AND message_id < $2{ AND shard = $shard}");
+    const MASK_NUMBERS: Sql = Sql::in_shard(concat!(
+        mask_numbers!("messages", "id >= $1 AND id < $2 AND status >= {delivered}"),
+        "{ AND shard = $shard}",
+    ));
     /// The plus signs keep SQLite from reading all messages of these days. PostgreSQL opens only the
     /// tables of these days.
     const MASK_SCHEDULED: Sql = Sql {
@@ -79,19 +71,21 @@ statements! {
         ),
         ..Sql::IN_SHARD
     };
-    const MASK_INBOUND: Sql = in_shard!(
-        mask_numbers!("inbound_messages", "id >= $1 AND id < $2") => " AND shard = $4",
-    );
+    const MASK_INBOUND: Sql = Sql::in_shard(concat!(
+        mask_numbers!("inbound_messages", "id >= $1 AND id < $2"),
+        "{ AND shard = $shard}",
+    ));
     const MASK_UNASSIGNED: Sql =
         Sql::same(mask_numbers!("unassigned_inbound", "id >= $1 AND id < $2"));
-    const MASK_VERIFICATIONS: Sql = in_shard!(
-        mask_numbers!("verifications", "id >= $1 AND id < $2") => " AND shard = $4",
-    );
+    const MASK_VERIFICATIONS: Sql = Sql::in_shard(concat!(
+        mask_numbers!("verifications", "id >= $1 AND id < $2"),
+        "{ AND shard = $shard}",
+    ));
     /// A message with the text of its batch has none of its own.
-    const ERASE_TEXTS: Sql = in_shard!(
-        erase_texts!("messages", "id >= $1 AND id < $2 AND status >= {delivered}")
-            => " AND shard = $3",
-    );
+    const ERASE_TEXTS: Sql = Sql::in_shard(concat!(
+        erase_texts!("messages", "id >= $1 AND id < $2 AND status >= {delivered}"),
+        "{ AND shard = $shard}",
+    ));
     /// See [`MASK_SCHEDULED`].
     const ERASE_SCHEDULED_TEXTS: Sql = Sql {
         sqlite: erase_texts!(
@@ -107,118 +101,79 @@ statements! {
         ),
         ..Sql::IN_SHARD
     };
-    const ERASE_INBOUND_TEXTS: Sql = in_shard!(
-        erase_texts!("inbound_messages", "id >= $1 AND id < $2") => " AND shard = $3",
-    );
+    const ERASE_INBOUND_TEXTS: Sql = Sql::in_shard(concat!(
+        erase_texts!("inbound_messages", "id >= $1 AND id < $2"),
+        "{ AND shard = $shard}",
+    ));
     const ERASE_UNASSIGNED_TEXTS: Sql =
         Sql::same(erase_texts!("unassigned_inbound", "id >= $1 AND id < $2"));
     /// A batch that isn't done may still need its text. A scheduled batch gets its message IDs when
     /// it begins. If it is cancelled before, it has old ones, so the last ID alone doesn't tell which
     /// batches are new here.
-    const ERASE_SHARED_TEXTS: Sql = in_shard!(
-        r"
-        UPDATE batches SET body = ''
-        WHERE id IN (
-            SELECT id
-            FROM batches WHERE body <> '' AND last_message_id < $1 AND done_at IS NOT NULL"
-            => " AND shard = $3",
-        " LIMIT $2)" => " AND shard = $3",
-    );
+    const ERASE_SHARED_TEXTS: Sql = Sql::in_shard(r"
+        UPDATE batches SET body = '' WHERE id IN (
+            SELECT id FROM batches WHERE body <> '' AND last_message_id < $1
+              AND done_at IS NOT NULL{ AND shard = $shard} LIMIT $2){ AND shard = $shard}");
     /// The day of a final message. The counts of messages that aren't final stay until they are.
-    const TEST_DAY: Sql = in_shard!(
-        r"
+    const TEST_DAY: Sql = Sql::in_shard(r"
         SELECT application_id, day
-        FROM message_days WHERE test = 1 AND day < $1 AND status >= {delivered}"
-            => " AND shard = $2",
-        " ORDER BY day, application_id LIMIT 1",
-    );
-    const NTH_TEST: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM messages
-        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3 AND status >= {delivered}"
-            => " AND shard = $5",
-        " ORDER BY id LIMIT 1 OFFSET $4",
-    );
-    const OPEN_TEST: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM messages
-        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3 AND status < {delivered}"
-            => " AND shard = $4",
-        " LIMIT 1",
-    );
+        FROM message_days WHERE test = 1 AND day < $1 AND status >= {delivered}{ AND shard = $shard}
+        ORDER BY day, application_id LIMIT 1");
+    const NTH_TEST: Sql = Sql::in_shard(r"
+        SELECT id FROM messages
+        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
+          AND status >= {delivered}{ AND shard = $shard} ORDER BY id LIMIT 1 OFFSET $4");
+    const OPEN_TEST: Sql = Sql::in_shard(r"
+        SELECT id FROM messages
+        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
+          AND status < {delivered}{ AND shard = $shard} LIMIT 1");
     /// Keeps messages from becoming final before the commit.
     const LOCK_OPEN_TESTS: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT 1
-            FROM messages
+            SELECT 1 FROM messages
             WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
               AND status < {delivered} AND shard = $4
             ORDER BY id FOR UPDATE) m");
-    const DELETE_TEST_EVENTS: Sql = in_shard!(
-        r"
-        DELETE FROM message_timeline
-        WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
-            SELECT id
-            FROM messages
+    const DELETE_TEST_EVENTS: Sql = Sql::in_shard(r"
+        DELETE FROM message_timeline WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
+            SELECT id FROM messages
             WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
-              AND status >= {delivered}" => " AND shard = $4",
-        ")" => " AND shard = $4",
-    );
-    const DELETE_TESTS: Sql = in_shard!(
-        r"
+              AND status >= {delivered}{ AND shard = $shard}){ AND shard = $shard}");
+    const DELETE_TESTS: Sql = Sql::in_shard(r"
         DELETE FROM messages
-        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3 AND status >= {delivered}"
-            => " AND shard = $4",
-    );
+        WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3
+          AND status >= {delivered}{ AND shard = $shard}");
     /// PostgreSQL only: SQLite has an index of `messages` instead of this table.
     const FORGET_UNUSUAL_TESTS: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages
         WHERE application_id = $1 AND test = 1 AND message_id >= $2 AND message_id < $3
           AND status > {delivered} AND shard = $4");
-    const DELETE_TEST_DAY: Sql = in_shard!(
-        "DELETE FROM message_days WHERE application_id = $1 AND test = 1 AND day = $2"
-            => " AND shard = $3",
-    );
-    const DELETE_FINAL_COUNTS: Sql = in_shard!(
-        r"
+    const DELETE_TEST_DAY: Sql = Sql::in_shard(r"
         DELETE FROM message_days
-        WHERE application_id = $1 AND test = 1 AND day = $2 AND status >= {delivered}"
-            => " AND shard = $3",
-    );
-    const DELETE_TEST_QUARTERS: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = 1 AND day = $2{ AND shard = $shard}");
+    const DELETE_FINAL_COUNTS: Sql = Sql::in_shard(r"
+        DELETE FROM message_days
+        WHERE application_id = $1 AND test = 1 AND day = $2
+          AND status >= {delivered}{ AND shard = $shard}");
+    const DELETE_TEST_QUARTERS: Sql = Sql::in_shard(r"
         DELETE FROM message_quarters
-        WHERE application_id = $1 AND test = 1 AND quarter >= $2 AND quarter < $3"
-            => " AND shard = $4",
-    );
-    const DELETE_TEST_BATCHES: Sql = in_shard!(
-        r"
-        DELETE FROM batches
-        WHERE id IN (
-            SELECT id
-            FROM batches b
-            WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL"
-            => " AND shard = $3",
-        r"
+        WHERE application_id = $1 AND test = 1 AND quarter >= $2
+          AND quarter < $3{ AND shard = $shard}");
+    const DELETE_TEST_BATCHES: Sql = Sql::in_shard(r"
+        DELETE FROM batches WHERE id IN (
+            SELECT id FROM batches b
+            WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL{ AND shard = $shard}
               AND NOT EXISTS (
-                  SELECT 1
-                  FROM messages m
+                  SELECT 1 FROM messages m
                   WHERE m.application_id = b.application_id AND m.test = 1
-                    AND m.id BETWEEN b.first_message_id AND b.last_message_id"
-            => " AND m.shard = $3",
-        ") LIMIT $2)" => " AND shard = $3",
-        " RETURNING id",
-    );
+                    AND m.id BETWEEN b.first_message_id
+                      AND b.last_message_id{ AND m.shard = $shard}) LIMIT $2){ AND shard = $shard}
+              RETURNING id");
     const DELETE_BATCH_COUNTS: Sql = Sql {
         sqlite: "DELETE FROM batch_counts WHERE batch_id = ?1",
         postgres: r"
-            DELETE FROM batch_counts
-            WHERE batch_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            DELETE FROM batch_counts WHERE batch_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
 }
@@ -267,11 +222,11 @@ pub struct Partition {
 }
 
 /// Adds the charges and releases of these messages to the sums that are kept by day.
-pub async fn sum_up(conn: &mut dyn Connection, range: Range) -> Result<()> {
+pub async fn sum_up(conn: Conn<'_>, range: Range) -> Result<()> {
     query(SUM_UP, (range.from, range.below)).execute(conn).await.map(drop)
 }
 
-pub async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
+pub async fn delete(conn: Conn<'_>, range: Range) -> Result<()> {
     for statement in [DELETE_MESSAGES, DELETE_EVENTS] {
         query(statement, (range.from, range.below)).execute(&mut *conn).await?;
     }
@@ -281,7 +236,7 @@ pub async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
 /// Masks the numbers, or erases the texts, of final messages and of inbound messages in this range.
 /// Does the same with final messages that were scheduled for a time in this range.
 pub async fn redact(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     redaction: Redaction,
     Range { from, below }: Range,
 ) -> Result<()> {
@@ -309,7 +264,7 @@ pub async fn redact(
 
 /// Erases the shared texts of at most `limit` batches that are done and whose messages all have IDs
 /// below `below`. Returns whether there may be more.
-pub async fn erase_shared_texts(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
+pub async fn erase_shared_texts(conn: Conn<'_>, below: i64, limit: i64) -> Result<bool> {
     let erased = query(ERASE_SHARED_TEXTS, (below, limit)).execute(conn).await?;
     Ok(erased >= limit.unsigned_abs())
 }
@@ -318,7 +273,7 @@ pub async fn erase_shared_texts(conn: &mut dyn Connection, below: i64, limit: i6
 /// messages or batches. Deletes only messages that were accepted before the day `below` (since
 /// 1970-01-01 UTC). Messages that aren't final stay, and so do the figures of their day. Returns
 /// false if there is nothing left to delete.
-pub async fn delete_tests(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
+pub async fn delete_tests(conn: Conn<'_>, below: i64, limit: i64) -> Result<bool> {
     let read = |row: &Row<'_>| Ok((row.get("application_id")?, row.get("day")?));
     let found: Option<(ApplicationId, i64)> =
         query(TEST_DAY, below).fetch_optional(&mut *conn, read).await?;
@@ -351,11 +306,7 @@ pub async fn delete_tests(conn: &mut dyn Connection, below: i64, limit: i64) -> 
 
 /// Deletes the figures of a day whose final test messages are deleted. If other messages of the day
 /// are left, deletes only the counts of final messages.
-async fn forget_test_day(
-    conn: &mut dyn Connection,
-    application: ApplicationId,
-    day: i64,
-) -> Result<()> {
+async fn forget_test_day(conn: Conn<'_>, application: ApplicationId, day: i64) -> Result<()> {
     let Range { from, below } = Range::of_days(day, day + 1);
     if query(OPEN_TEST, (application, from, below)).finds(&mut *conn).await? {
         return query(DELETE_FINAL_COUNTS, (application, day)).execute(conn).await.map(drop);
@@ -369,7 +320,7 @@ async fn forget_test_day(
 /// Returns the ID of the final test message that is at position `before` (from 0) in a range of
 /// IDs.
 async fn nth_test(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application: ApplicationId,
     (from, below): (i64, i64),
     before: i64,

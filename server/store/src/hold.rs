@@ -8,8 +8,9 @@ use std::time::UNIX_EPOCH;
 use domain::ids::compose_id;
 use domain::{ApplicationId, BatchId, Kind, Number, Submission, Timestamp, Transid};
 
-use super::query::{Connection, Row, query};
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::row::from_row;
+use super::sql::{Sql, statements};
 use super::{data_folders, row};
 use crate::error::{Fault, Result};
 
@@ -22,18 +23,19 @@ pub const ALL_CARRIERS: &str = "*";
 /// least ID of messages that were accepted after that. The rows of a scheduled batch get their IDs
 /// when it begins, which may be after the hold began.
 macro_rules! held {
-    ($columns:literal, $more:literal, $shard:literal, $end:literal) => {
-        in_shard!(
-            "SELECT ", $columns, r"
+    ($columns:literal, $more:literal, $end:literal) => {
+        Sql::in_shard(concat!(
+            "SELECT ",
+            $columns,
+            r"
         FROM queue q
         JOIN messages m ON m.id = q.message_id
-        LEFT JOIN batches b ON b.id = m.batch_id"
-                => concat!(" AND b.shard = ", $shard),
-            r"
-        WHERE m.test = 0 AND COALESCE(m.send_at <= $1, b.send_at <= $1, q.message_id < $2)", $more
-                => concat!(" AND q.shard = ", $shard, " AND m.shard = ", $shard),
+        LEFT JOIN batches b ON b.id = m.batch_id{ AND b.shard = $shard}
+        WHERE m.test = 0 AND COALESCE(m.send_at <= $1, b.send_at <= $1, q.message_id < $2)",
+            $more,
+            "{ AND q.shard = $shard AND m.shard = $shard}",
             $end,
-        )
+        ))
     };
 }
 
@@ -53,36 +55,27 @@ statements! {
         ON CONFLICT (name) DO UPDATE SET drained_at = $1");
     const SINCE: Sql = Sql::same(r"
         SELECT drained_at FROM carriers WHERE name = '*' AND drained_at IS NOT NULL");
-    const COUNT: Sql = held!("COUNT(*) AS n", "", "$3", "");
-    const HOLDS: Sql = held!("1 AS found", " AND q.message_id = $3", "$4", "");
+    const COUNT: Sql = held!("COUNT(*) AS n", "", "");
+    const HOLDS: Sql = held!("1 AS found", " AND q.message_id = $3", "");
     const LIST: Sql = held!(
         r"q.message_id, q.application_id, q.carrier, q.submission, m.number, m.kind, m.sender,
                m.segments, COALESCE(m.send_at, b.send_at, m.created_at) AS due_at",
         " AND q.lease_token = 0 AND q.message_id > $3",
-        "$5",
         " ORDER BY q.message_id LIMIT $4"
     );
     const SUBMITTING: Sql = held!(
         "1 AS found",
         " AND q.lease_token <> 0",
-        "$3",
         " LIMIT 1"
     );
-    const HOLDS_BATCH: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM batches
-        WHERE id = $2 AND test = 0 AND created_at < $1 AND (send_at IS NULL OR send_at <= $1)"
-            => " AND shard = $3",
-    );
-    const UNEXPANDED: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM batches
+    const HOLDS_BATCH: Sql = Sql::in_shard(r"
+        SELECT id FROM batches
+        WHERE id = $2 AND test = 0 AND created_at < $1
+          AND (send_at IS NULL OR send_at <= $1){ AND shard = $shard}");
+    const UNEXPANDED: Sql = Sql::in_shard(r"
+        SELECT id FROM batches
         WHERE expanded_at IS NULL AND cancelled_at IS NULL AND test = 0 AND created_at < $1
-          AND (send_at IS NULL OR send_at <= $1)" => " AND shard = $2",
-        " LIMIT 1",
-    );
+          AND (send_at IS NULL OR send_at <= $1){ AND shard = $shard} LIMIT 1");
 }
 
 /// Marks a copy of a SQLite database as a backup.
@@ -93,7 +86,7 @@ pub(crate) const MARK_RESTORED: &str = "UPDATE installation SET place = 'backup'
 
 /// Returns the place of a database. It changes when a copy of the database takes its place. `file`
 /// is the file of a SQLite database.
-pub(crate) async fn place(file: Option<&Path>, conn: &mut dyn Connection) -> Result<String> {
+pub(crate) async fn place(file: Option<&Path>, conn: Conn<'_>) -> Result<String> {
     if let Some(file) = file {
         return Ok(place_of_file(file).map_err(Fault::File)?);
     }
@@ -108,43 +101,43 @@ fn place_of_file(file: &Path) -> std::io::Result<String> {
 }
 
 /// Returns the place where this database was when it was last opened. `None` before the first start.
-pub async fn known_place(conn: &mut dyn Connection) -> Result<Option<String>> {
+pub async fn known_place(conn: Conn<'_>) -> Result<Option<String>> {
     query(PLACE, ()).fetch_one(conn, |row| row.get("place")).await
 }
 
-pub async fn set_place(conn: &mut dyn Connection, place: Option<&str>) -> Result<()> {
+pub async fn set_place(conn: Conn<'_>, place: Option<&str>) -> Result<()> {
     query(SET_PLACE, place).execute(conn).await.map(drop)
 }
 
 /// Notes that a backup was made.
-pub async fn backed_up(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+pub async fn backed_up(conn: Conn<'_>, now: Timestamp) -> Result<()> {
     query(BACKED_UP, now).execute(conn).await.map(drop)
 }
 
 /// Returns when the last backup was made. Without any, returns when the service first started.
-pub async fn last_backup(conn: &mut dyn Connection) -> Result<Timestamp> {
+pub async fn last_backup(conn: Conn<'_>) -> Result<Timestamp> {
     query(LAST_BACKUP, ()).fetch_one(conn, |row| row.get("at")).await
 }
 
 /// Begins the hold. Every message that was accepted before `since` may have been submitted.
-pub async fn begin(conn: &mut dyn Connection, since: Timestamp) -> Result<()> {
+pub async fn begin(conn: Conn<'_>, since: Timestamp) -> Result<()> {
     query(BEGIN, since).execute(&mut *conn).await?;
     data_folders::note_hold(conn, since).await
 }
 
 /// Returns since when messages are held. `None` if they aren't.
-pub async fn since(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
+pub async fn since(conn: Conn<'_>) -> Result<Option<Timestamp>> {
     query(SINCE, ()).fetch_optional(conn, |row| row.get("drained_at")).await
 }
 
 /// Counts the messages in the queue that may have been submitted before the hold.
-pub async fn count(conn: &mut dyn Connection, since: Timestamp) -> Result<i64> {
+pub async fn count(conn: Conn<'_>, since: Timestamp) -> Result<i64> {
     let values = (since, compose_id(since.unix_ms(), 0));
     query(COUNT, values).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Whether a message is held: it is in the queue and may have been submitted before the hold.
-pub async fn holds(conn: &mut dyn Connection, id: Transid) -> Result<bool> {
+pub async fn holds(conn: Conn<'_>, id: Transid) -> Result<bool> {
     match since(conn).await? {
         Some(since) => {
             query(HOLDS, (since, compose_id(since.unix_ms(), 0), id.0)).finds(conn).await
@@ -154,7 +147,7 @@ pub async fn holds(conn: &mut dyn Connection, id: Transid) -> Result<bool> {
 }
 
 /// Whether a batch is held: its rows may have been submitted before the hold.
-pub async fn holds_batch(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
+pub async fn holds_batch(conn: Conn<'_>, id: BatchId) -> Result<bool> {
     match since(conn).await? {
         Some(since) => query(HOLDS_BATCH, (since, id)).finds(conn).await,
         None => Ok(false),
@@ -163,13 +156,13 @@ pub async fn holds_batch(conn: &mut dyn Connection, id: BatchId) -> Result<bool>
 
 /// Whether messages that may have been submitted before the hold have a lease. A lease that is over
 /// counts too: [`list`] leaves its message out.
-pub async fn is_submitting(conn: &mut dyn Connection, since: Timestamp) -> Result<bool> {
+pub async fn is_submitting(conn: Conn<'_>, since: Timestamp) -> Result<bool> {
     query(SUBMITTING, (since, compose_id(since.unix_ms(), 0))).finds(conn).await
 }
 
 /// Returns an upload that was accepted and due before the hold began, and that still has rows that
 /// aren't messages.
-pub async fn unexpanded(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<BatchId>> {
+pub async fn unexpanded(conn: Conn<'_>, since: Timestamp) -> Result<Option<BatchId>> {
     let read = |row: &Row<'_>| Ok(BatchId(row.get("id")?));
     query(UNEXPANDED, since).fetch_optional(conn, read).await
 }
@@ -192,17 +185,15 @@ pub struct HeldMessage {
 /// Returns at most `limit` of these messages that aren't claimed, in the order of their IDs, which
 /// are above `after`.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     since: Timestamp,
     after: Transid,
     limit: i64,
 ) -> Result<Vec<HeldMessage>> {
     let values = (since, compose_id(since.unix_ms(), 0), after.0, limit);
     let read = |row: &Row<'_>| {
-        Ok(HeldMessage {
-            id: row.get("message_id")?,
-            application_id: row.get("application_id")?,
-            carrier: row.get("carrier")?,
+        from_row!(row => HeldMessage {
+            id: row.get("message_id")?, application_id, carrier,
             submission: row::code(row, "queue", "submission", |code| {
                 Submission::try_from(code).ok()
             })?,
@@ -210,9 +201,9 @@ pub async fn list(
                 row.get("number")?,
                 row::word(row, "messages", "kind", Kind::parse)?,
             ),
-            sender: row.get("sender")?,
+            sender,
             segments: row.get::<i64>("segments")?.try_into().unwrap_or(1),
-            due_at: row.get("due_at")?,
+            due_at,
         })
     };
     query(LIST, values).fetch_all(conn, read).await

@@ -2,20 +2,18 @@
 
 use domain::{ApplicationId, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{json, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const SWEEP: Sql = in_shard!(
-        "DELETE FROM idempotency WHERE created_at <= $1" => " AND shard = $2",
-    );
+    const SWEEP: Sql = Sql::in_shard(
+        "DELETE FROM idempotency WHERE created_at <= $1{ AND shard = $shard}");
     /// The end of a sweep: the time of the answer that follows the `$2` oldest ones.
-    const SWEEP_END: Sql = in_shard!(
-        "SELECT created_at FROM idempotency WHERE created_at <= $1" => " AND shard = $3",
-        " ORDER BY created_at LIMIT 1 OFFSET $2",
-    );
+    const SWEEP_END: Sql = Sql::in_shard(r"
+        SELECT created_at FROM idempotency
+        WHERE created_at <= $1{ AND shard = $shard} ORDER BY created_at LIMIT 1 OFFSET $2");
     /// `$1` is `[[application, test, key]]`.
     const FIND: Sql = Sql {
         sqlite: r"
@@ -83,7 +81,7 @@ pub struct KeptAnswer {
 
 /// Returns the answers with these keys that were stored after `kept_since`.
 pub async fn find(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     keys: &[KeptKey],
     kept_since: Timestamp,
 ) -> Result<Vec<(KeptKey, KeptAnswer)>> {
@@ -104,11 +102,7 @@ pub async fn find(
 }
 
 /// Stores answers. An answer replaces an expired answer with the same key.
-pub async fn keep(
-    conn: &mut dyn Connection,
-    answers: &[(KeptKey, KeptAnswer)],
-    now: Timestamp,
-) -> Result<()> {
+pub async fn keep(conn: Conn<'_>, answers: &[(KeptKey, KeptAnswer)], now: Timestamp) -> Result<()> {
     let rows = answers.iter().map(|(key, kept)| {
         let (application, test, key) = key.columns();
         (application, test, key, &kept.digest, &kept.answer)
@@ -119,7 +113,7 @@ pub async fn keep(
 
 /// Deletes the oldest answers that were stored at or before `kept_since`, about `limit` at a time.
 /// Returns true if more of them may be left.
-pub async fn sweep(conn: &mut dyn Connection, kept_since: Timestamp, limit: i64) -> Result<bool> {
+pub async fn sweep(conn: Conn<'_>, kept_since: Timestamp, limit: i64) -> Result<bool> {
     let finding = query(SWEEP_END, (kept_since, limit));
     let end = finding.fetch_optional(&mut *conn, |row| row.get("created_at")).await?;
     query(SWEEP, end.unwrap_or(kept_since)).execute(conn).await?;

@@ -7,22 +7,21 @@ use domain::records::UnassignedRecord;
 use domain::{ApplicationId, InboundId, Timestamp, ids};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
-use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row, touched};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 macro_rules! listed {
     ($condition:literal) => {
-        in_shard!(
+        Sql::in_shard(concat!(
             r"
-        SELECT id, test, number, recipient, body, segments, keyword, optout
-        FROM inbound_messages
+        SELECT id, test, number, recipient, body, segments, keyword, optout FROM inbound_messages
         WHERE application_id = $1 AND test = $2 AND id >= $3 AND id < $4
           AND ($8 = '' OR LOWER(body) LIKE $8 ESCAPE '\')",
-            $condition => " AND shard = $9",
-            " ORDER BY id DESC LIMIT $5",
-        )
+            $condition,
+            "{ AND shard = $shard} ORDER BY id DESC LIMIT $5",
+        ))
     };
 }
 
@@ -46,8 +45,7 @@ statements! {
         ..Sql::ANYWHERE
     };
     const FORGET_SEEN: Sql = Sql::same(r"
-        DELETE FROM inbound_seen
-        WHERE fingerprint IN (
+        DELETE FROM inbound_seen WHERE fingerprint IN (
             SELECT fingerprint
             FROM inbound_seen WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)");
     /// `$1` is `[[ID, number, recipient, reference, total, sequence, esm_class, data_coding,
@@ -76,16 +74,11 @@ statements! {
             WHERE carrier = ?1 AND number = ?2 AND recipient = ?3 AND reference = ?4 AND total = ?5
             ORDER BY id",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        id, carrier, number, recipient, reference, total, sequence, esm_class,
-                        data_coding, alphabet, payload, received_at)
-                    ORDER BY id),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                id, carrier, number, recipient, reference, total, sequence, esm_class, data_coding,
+                alphabet, payload, received_at) ORDER BY id), '[]')::text AS found
             FROM (
-                SELECT p.*
-                FROM inbound_parts p
+                SELECT p.* FROM inbound_parts p
                 WHERE (p.carrier, p.number, p.recipient, p.reference, p.total) IN (
                     SELECT value ->> 0, value ->> 1, value ->> 2, (value ->> 3)::bigint,
                            (value ->> 4)::bigint
@@ -97,16 +90,13 @@ statements! {
     const DROP_PARTS: Sql = Sql {
         sqlite: "DELETE FROM inbound_parts WHERE id = ?1",
         postgres: r"
-            DELETE FROM inbound_parts
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+            DELETE FROM inbound_parts WHERE id = ANY ({ids})",
         ..Sql::ANYWHERE
     };
     /// Messages whose parts may be complete, or whose first part came before `$1`. Transactions
     /// that store two parts at the same time don't see each other's part.
     const DUE: Sql = Sql::same(r"
-        SELECT carrier, number, recipient, reference, total
-        FROM inbound_parts
+        SELECT carrier, number, recipient, reference, total FROM inbound_parts
         GROUP BY carrier, number, recipient, reference, total
         HAVING COUNT(DISTINCT sequence) >= total OR MIN(received_at) < $1
         ORDER BY MIN(id) LIMIT $2");
@@ -148,9 +138,7 @@ statements! {
     const DROP_UNASSIGNED: Sql = Sql {
         sqlite: "DELETE FROM unassigned_inbound WHERE id = ?1",
         postgres: r"
-            DELETE FROM unassigned_inbound
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))",
+            DELETE FROM unassigned_inbound WHERE id = ANY ({ids})",
         ..Sql::ANYWHERE
     };
     const ALL: Sql = listed!(" AND $6 = '' AND $7 = ''");
@@ -163,33 +151,24 @@ statements! {
             FROM inbound_messages WHERE id = ?1",
         postgres: r"
             SELECT id, test, number, recipient, body, segments, keyword, optout
-            FROM inbound_messages
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            FROM inbound_messages WHERE id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
-    const NTH_AFTER: Sql = in_shard!(
-        "SELECT id FROM inbound_messages WHERE id >= $1" => " AND shard = $3",
-        " ORDER BY id LIMIT 1 OFFSET $2",
-    );
-    const GREATEST: Sql = in_shard!(
-        "SELECT MAX(id) AS id FROM inbound_messages" => " WHERE shard = $1",
-    );
+    const NTH_AFTER: Sql = Sql::in_shard(r"
+        SELECT id FROM inbound_messages
+        WHERE id >= $1{ AND shard = $shard} ORDER BY id LIMIT 1 OFFSET $2");
+    const GREATEST: Sql = Sql::in_shard(
+        "SELECT MAX(id) AS id FROM inbound_messages{ WHERE shard = $shard}");
     const GREATEST_ELSEWHERE: Sql = Sql::same(r"
         SELECT MAX(id) AS id
         FROM (
             SELECT MAX(id) AS id
             FROM unassigned_inbound
             UNION ALL SELECT MAX(id) FROM inbound_parts) m");
-    const DROP_OLD: Sql = in_shard!(
-        r"
-        DELETE FROM inbound_messages
-        WHERE id IN (
-            SELECT id
-            FROM inbound_messages WHERE id < $1" => " AND shard = $3",
-        " ORDER BY id LIMIT $2)" => " AND shard = $3",
-    );
+    const DROP_OLD: Sql = Sql::in_shard(r"
+        DELETE FROM inbound_messages WHERE id IN (
+            SELECT id FROM inbound_messages WHERE id < $1{ AND shard = $shard}
+            ORDER BY id LIMIT $2){ AND shard = $shard}");
     const DROP_OLD_UNASSIGNED: Sql = Sql::same(r"
         DELETE FROM unassigned_inbound
         WHERE id IN (SELECT id FROM unassigned_inbound WHERE id < $1 ORDER BY id LIMIT $2)");
@@ -281,14 +260,9 @@ impl Listed<'_> {
 fn record(row: &Row<'_>) -> Result<InboundRecord> {
     let id: i64 = row.get("id")?;
     let optout: Option<String> = row.get("optout")?;
-    Ok(InboundRecord {
-        inboundid: InboundId(id),
-        test: row.get("test")?,
-        number: row.get("number")?,
-        recipient: row.get("recipient")?,
-        message: row.get("body")?,
-        segments: row.get("segments")?,
-        keyword: row.get("keyword")?,
+    from_row!(row => InboundRecord {
+        inboundid: InboundId(id), test, number, recipient, message: row.get("body")?, segments,
+        keyword,
         optout: optout.and_then(|command| Command::parse(&command)),
         received_at: Timestamp::from_unix_ms(ids::id_unix_ms(id)),
     })
@@ -296,13 +270,8 @@ fn record(row: &Row<'_>) -> Result<InboundRecord> {
 
 fn unassigned(row: &Row<'_>) -> Result<UnassignedRecord> {
     let id: i64 = row.get("id")?;
-    Ok(UnassignedRecord {
-        inboundid: InboundId(id),
-        carrier: row.get("carrier")?,
-        number: row.get("number")?,
-        recipient: row.get("recipient")?,
-        message: row.get("body")?,
-        segments: row.get("segments")?,
+    from_row!(row => UnassignedRecord {
+        inboundid: InboundId(id), carrier, number, recipient, message: row.get("body")?, segments,
         received_at: Timestamp::from_unix_ms(ids::id_unix_ms(id)),
     })
 }
@@ -310,7 +279,7 @@ fn unassigned(row: &Row<'_>) -> Result<UnassignedRecord> {
 /// Notes deliveries by their fingerprints, each until a time. Returns the fingerprints that weren't
 /// noted. They must be sorted and distinct, so that two transactions can't wait for each other.
 pub async fn note(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     notes: impl IntoIterator<Item = (i64, Timestamp)>,
     now: Timestamp,
 ) -> Result<Vec<i64>> {
@@ -319,13 +288,13 @@ pub async fn note(
 }
 
 /// Deletes notes of deliveries that expired before this time. Returns whether there may be more.
-pub async fn forget_seen(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<bool> {
+pub async fn forget_seen(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<bool> {
     let forgotten = query(FORGET_SEEN, (before, limit)).execute(conn).await?;
     Ok(forgotten >= limit.unsigned_abs())
 }
 
 pub async fn keep_parts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     parts: &[StoredPart],
     carrier: &str,
     now: Timestamp,
@@ -351,39 +320,24 @@ pub async fn keep_parts(
 }
 
 /// Returns the stored parts of messages in the order in which they came, and locks them.
-pub async fn parts(conn: &mut dyn Connection, keys: &[PartsKey]) -> Result<Vec<StoredPart>> {
+pub async fn parts(conn: Conn<'_>, keys: &[PartsKey]) -> Result<Vec<StoredPart>> {
     query(PARTS, ()).find_each(conn, keys.iter().map(PartsKey::columns), "inbound_parts").await
 }
 
-/// Deletes parts.
-pub async fn drop_parts(conn: &mut dyn Connection, ids: &[i64]) -> Result<()> {
+pub async fn drop_parts(conn: Conn<'_>, ids: &[i64]) -> Result<()> {
     let dropped = query(DROP_PARTS, ()).execute_each(conn, ids.iter().copied()).await?;
     touched("inbound_parts", ids.len(), dropped)
 }
 
 /// Returns messages that may be complete, or whose first part came before `before`.
-pub async fn due(
-    conn: &mut dyn Connection,
-    before: Timestamp,
-    limit: i64,
-) -> Result<Vec<PartsKey>> {
-    let read = |row: &Row<'_>| {
-        Ok(PartsKey {
-            carrier: row.get("carrier")?,
-            number: row.get("number")?,
-            recipient: row.get("recipient")?,
-            reference: row.get("reference")?,
-            total: row.get("total")?,
-        })
-    };
+pub async fn due(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<Vec<PartsKey>> {
+    let read =
+        |row: &Row<'_>| from_row!(row => PartsKey { carrier, number, recipient, reference, total });
     query(DUE, (before, limit)).fetch_all(conn, read).await
 }
 
 /// Stores messages of applications of the connection's shard.
-pub async fn insert(
-    conn: &mut dyn Connection,
-    messages: &[(ApplicationId, InboundRecord)],
-) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, messages: &[(ApplicationId, InboundRecord)]) -> Result<()> {
     let rows = messages.iter().map(|(application_id, it)| {
         let (id, optout) = (it.inboundid.0, it.optout.map(Command::as_str));
         let (number, recipient, text) = (&it.number, &it.recipient, &it.message);
@@ -395,7 +349,7 @@ pub async fn insert(
 }
 
 /// Keeps messages to numbers that no application has.
-pub async fn keep(conn: &mut dyn Connection, messages: &[UnassignedRecord]) -> Result<()> {
+pub async fn keep(conn: Conn<'_>, messages: &[UnassignedRecord]) -> Result<()> {
     let rows = messages.iter().map(|it| {
         (it.inboundid.0, &it.carrier, &it.number, &it.recipient, &it.message, it.segments)
     });
@@ -405,7 +359,7 @@ pub async fn keep(conn: &mut dyn Connection, messages: &[UnassignedRecord]) -> R
 
 /// Returns messages to numbers that no application had, newest first, with IDs below `below`.
 pub async fn unassigned_below(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     below: i64,
     limit: i64,
 ) -> Result<Vec<UnassignedRecord>> {
@@ -414,7 +368,7 @@ pub async fn unassigned_below(
 
 /// Returns messages to a number that no application had, oldest first, with IDs above `above`.
 pub async fn unassigned_to(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     recipient: &str,
     above: i64,
     limit: i64,
@@ -423,18 +377,14 @@ pub async fn unassigned_to(
 }
 
 /// Deletes messages that were assigned to applications.
-pub async fn drop_unassigned(conn: &mut dyn Connection, ids: &[InboundId]) -> Result<()> {
+pub async fn drop_unassigned(conn: Conn<'_>, ids: &[InboundId]) -> Result<()> {
     let rows = ids.iter().map(|id| id.0);
     let dropped = query(DROP_UNASSIGNED, ()).execute_each(conn, rows).await?;
     touched("unassigned_inbound", ids.len(), dropped)
 }
 
 /// Returns messages of an application, newest first.
-pub async fn list(
-    conn: &mut dyn Connection,
-    listed: Listed<'_>,
-    limit: i64,
-) -> Result<Vec<InboundRecord>> {
+pub async fn list(conn: Conn<'_>, listed: Listed<'_>, limit: i64) -> Result<Vec<InboundRecord>> {
     let pattern = listed.pattern();
     let Listed { application_id, test, from, below, number, recipient, text: _ } = listed;
     let sql = match (number.is_empty(), recipient.is_empty()) {
@@ -447,18 +397,18 @@ pub async fn list(
 }
 
 /// Returns the messages with these IDs, in any order.
-pub async fn by_ids(conn: &mut dyn Connection, ids: &[InboundId]) -> Result<Vec<InboundRecord>> {
+pub async fn by_ids(conn: Conn<'_>, ids: &[InboundId]) -> Result<Vec<InboundRecord>> {
     query(BY_IDS, ()).fetch_each(conn, ids.iter().map(|id| id.0), record).await
 }
 
 /// Returns the ID of the message at position `count`, from 0, among the messages whose IDs are at
 /// least `from`.
-pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
+pub async fn nth_after(conn: Conn<'_>, from: i64, count: i64) -> Result<Option<i64>> {
     query(NTH_AFTER, (from, count)).fetch_optional(conn, |row| row.get("id")).await
 }
 
 /// Returns the greatest ID of the shard's messages, the unassigned messages and the parts.
-pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn greatest(conn: Conn<'_>) -> Result<i64> {
     let mut greatest = 0;
     for sql in [GREATEST, GREATEST_ELSEWHERE] {
         let found: Option<i64> = query(sql, ()).fetch_one(conn, |row| row.get("id")).await?;
@@ -468,7 +418,7 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
 }
 
 /// Deletes messages with IDs below `below`. Returns whether there may be more.
-pub async fn drop_old(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
+pub async fn drop_old(conn: Conn<'_>, below: i64, limit: i64) -> Result<bool> {
     let dropped = query(DROP_OLD, (below, limit)).execute(&mut *conn).await?;
     let unassigned = query(DROP_OLD_UNASSIGNED, (below, limit)).execute(conn).await?;
     Ok(dropped.max(unassigned) >= limit.unsigned_abs())

@@ -4,8 +4,8 @@ use domain::records::InboundNumberRecord;
 use domain::{ApplicationId, Keyword, Timestamp};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -49,9 +49,8 @@ statements! {
             SELECT number, keyword, application_id
             FROM inbound_numbers WHERE number = ?1 AND keyword = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(json_build_array(n.number, n.keyword, n.application_id)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                n.number, n.keyword, n.application_id)), '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN inbound_numbers n ON n.number = r.value ->> 0 AND n.keyword = r.value ->> 1",
         ..Sql::ANYWHERE
@@ -69,11 +68,10 @@ pub struct Owner {
 
 fn stored(row: &Row<'_>) -> Result<InboundNumberRecord> {
     let keyword: String = row.get("keyword")?;
-    Ok(InboundNumberRecord {
-        number: row.get("number")?,
+    from_row!(row => InboundNumberRecord {
+        number,
         keyword: (!keyword.is_empty()).then(|| Keyword::from_stored(keyword)),
-        created_at: row.get("created_at")?,
-        reference: row::reference(row)?,
+        created_at, reference: row::reference(row)?,
     })
 }
 
@@ -82,22 +80,19 @@ fn code(keyword: Option<&Keyword>) -> &str {
 }
 
 /// Returns the numbers in order.
-pub async fn all(conn: &mut dyn Connection, limit: i64) -> Result<Vec<InboundNumberRecord>> {
+pub async fn all(conn: Conn<'_>, limit: i64) -> Result<Vec<InboundNumberRecord>> {
     query(ALL, limit).fetch_all(conn, stored).await
 }
 
 /// Returns the numbers of an application in order.
-pub async fn of_application(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-) -> Result<Vec<InboundNumberRecord>> {
+pub async fn of_application(conn: Conn<'_>, id: ApplicationId) -> Result<Vec<InboundNumberRecord>> {
     query(OF_APPLICATION, id).fetch_all(conn, stored).await
 }
 
 /// Gives a number's messages with a keyword, or those without, to an application. Returns false if
 /// an application gets them already.
 pub async fn add(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     number: &str,
     keyword: Option<&Keyword>,
     application_id: ApplicationId,
@@ -108,29 +103,21 @@ pub async fn add(
 }
 
 /// Returns false if no application gets these messages.
-pub async fn remove(
-    conn: &mut dyn Connection,
-    number: &str,
-    keyword: Option<&Keyword>,
-) -> Result<bool> {
+pub async fn remove(conn: Conn<'_>, number: &str, keyword: Option<&Keyword>) -> Result<bool> {
     Ok(query(REMOVE, (number, code(keyword))).execute(conn).await? == 1)
 }
 
-/// Removes all numbers of an application.
-pub async fn remove_all(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
+pub async fn remove_all(conn: Conn<'_>, id: ApplicationId) -> Result<()> {
     query(REMOVE_ALL, id).execute(conn).await.map(drop)
 }
 
 /// Returns all applications that get messages to a number.
-pub async fn applications_of(
-    conn: &mut dyn Connection,
-    number: &str,
-) -> Result<Vec<ApplicationId>> {
+pub async fn applications_of(conn: Conn<'_>, number: &str) -> Result<Vec<ApplicationId>> {
     query(APPLICATIONS_OF, number).fetch_all(conn, |row| row.get("application_id")).await
 }
 
 /// Returns the applications that get the messages to these numbers with these keywords. An empty
 /// keyword stands for messages without one.
-pub async fn owners(conn: &mut dyn Connection, of: &[(&str, &str)]) -> Result<Vec<Owner>> {
+pub async fn owners(conn: Conn<'_>, of: &[(&str, &str)]) -> Result<Vec<Owner>> {
     query(OWNERS, ()).find_each(conn, of.iter().copied(), "inbound_numbers").await
 }

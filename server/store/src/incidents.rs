@@ -3,7 +3,8 @@
 use domain::Timestamp;
 use domain::incident::IncidentRecord;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -16,17 +17,12 @@ statements! {
 }
 
 fn incident(row: &Row<'_>) -> Result<IncidentRecord> {
-    Ok(IncidentRecord {
-        id: row.get("id")?,
-        text: row.get("text")?,
-        carrier: row.get("carrier")?,
-        began_at: row.get("began_at")?,
-    })
+    from_row!(row => IncidentRecord { id, text, carrier, began_at })
 }
 
 /// Stores a note that begins now, and returns its ID.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     text: &str,
     carrier: Option<&str>,
     now: Timestamp,
@@ -35,11 +31,11 @@ pub async fn insert(
 }
 
 /// Returns the open notes, oldest first.
-pub async fn open(conn: &mut dyn Connection) -> Result<Vec<IncidentRecord>> {
+pub async fn open(conn: Conn<'_>) -> Result<Vec<IncidentRecord>> {
     query(OPEN, ()).fetch_all(conn, incident).await
 }
 
 /// Deletes a note and returns it. Returns `None` if there is no such note.
-pub async fn delete(conn: &mut dyn Connection, id: i64) -> Result<Option<IncidentRecord>> {
+pub async fn delete(conn: Conn<'_>, id: i64) -> Result<Option<IncidentRecord>> {
     query(DELETE, id).fetch_optional(conn, incident).await
 }

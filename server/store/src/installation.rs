@@ -3,7 +3,7 @@
 use domain::Timestamp;
 
 use super::history::Redaction;
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -41,26 +41,20 @@ statements! {
         WHERE id = 1");
 }
 
-pub async fn insert(
-    conn: &mut dyn Connection,
-    currency: &str,
-    form_key: &str,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, currency: &str, form_key: &str, now: Timestamp) -> Result<()> {
     query(INSERT, (currency, now, form_key)).execute(conn).await.map(drop)
 }
 
 /// Returns the secret key that seals the forms of browsers without scripts.
-pub async fn form_key(conn: &mut dyn Connection) -> Result<String> {
+pub async fn form_key(conn: Conn<'_>) -> Result<String> {
     query(FORM_KEY, ()).fetch_one(conn, |row| row.get("form_key")).await
 }
 
-pub async fn currency(conn: &mut dyn Connection) -> Result<String> {
+pub async fn currency(conn: Conn<'_>) -> Result<String> {
     query(CURRENCY, ()).fetch_one(conn, |row| row.get("currency")).await
 }
 
-/// Returns the number of shards.
-pub async fn shards(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn shards(conn: Conn<'_>) -> Result<i64> {
     if !conn.dialect().is_shared() {
         return Ok(1);
     }
@@ -68,32 +62,32 @@ pub async fn shards(conn: &mut dyn Connection) -> Result<i64> {
 }
 
 /// Returns the key that seals secrets. Returns `None` if the key is in a file of the data folder.
-pub async fn sealing_key(conn: &mut dyn Connection) -> Result<Option<String>> {
+pub async fn sealing_key(conn: Conn<'_>) -> Result<Option<String>> {
     query(SEALING_KEY, ()).fetch_one(conn, |row| row.get("sealing_key")).await
 }
 
 /// Returns whether the key is needed for what is stored: the secrets of second factors and of
 /// endpoints, and the opt-outs of erased numbers.
-pub async fn has_sealed(conn: &mut dyn Connection) -> Result<bool> {
+pub async fn has_sealed(conn: Conn<'_>) -> Result<bool> {
     query(HAS_SEALED, ()).finds(conn).await
 }
 
 /// Stores the key that seals secrets, unless the database already has one.
-pub async fn keep_sealing_key(conn: &mut dyn Connection, key: &str) -> Result<()> {
+pub async fn keep_sealing_key(conn: Conn<'_>, key: &str) -> Result<()> {
     query(KEEP_SEALING_KEY, key).execute(conn).await.map(drop)
 }
 
 /// Returns the ID below which all messages were dropped.
-pub async fn history_low(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn history_low(conn: Conn<'_>) -> Result<i64> {
     query(HISTORY_LOW, ()).fetch_one(conn, |row| row.get("history_low_id")).await
 }
 
-pub async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
+pub async fn set_history_low(conn: Conn<'_>, id: i64) -> Result<()> {
     query(SET_HISTORY_LOW, id).execute(conn).await.map(drop)
 }
 
 /// Returns the ID below which all final messages are redacted.
-pub async fn redacted_low(conn: &mut dyn Connection, redaction: Redaction) -> Result<i64> {
+pub async fn redacted_low(conn: Conn<'_>, redaction: Redaction) -> Result<i64> {
     let low = match redaction {
         Redaction::Numbers => MASKED_LOW,
         Redaction::Texts => TEXT_LOW,
@@ -101,11 +95,7 @@ pub async fn redacted_low(conn: &mut dyn Connection, redaction: Redaction) -> Re
     query(low, ()).fetch_one(conn, |row| row.get("low")).await
 }
 
-pub async fn set_redacted_low(
-    conn: &mut dyn Connection,
-    redaction: Redaction,
-    id: i64,
-) -> Result<()> {
+pub async fn set_redacted_low(conn: Conn<'_>, redaction: Redaction, id: i64) -> Result<()> {
     let set = match redaction {
         Redaction::Numbers => SET_MASKED_LOW,
         Redaction::Texts => SET_TEXT_LOW,
@@ -114,7 +104,7 @@ pub async fn set_redacted_low(
 }
 
 /// Stores that test messages below this ID are being dropped.
-pub async fn raise_test_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
+pub async fn raise_test_low(conn: Conn<'_>, id: i64) -> Result<()> {
     query(RAISE_TEST_LOW, id).execute(conn).await.map(drop)
 }
 
@@ -126,12 +116,12 @@ pub struct Swept {
     pub at: Timestamp,
 }
 
-pub async fn swept(conn: &mut dyn Connection) -> Result<Swept> {
+pub async fn swept(conn: Conn<'_>) -> Result<Swept> {
     let read =
         |row: &Row<'_>| Ok(Swept { low: row.get("sweep_low_id")?, at: row.get("swept_at")? });
     query(SWEPT, ()).fetch_one(conn, read).await
 }
 
-pub async fn set_swept(conn: &mut dyn Connection, low: i64, now: Timestamp) -> Result<()> {
+pub async fn set_swept(conn: Conn<'_>, low: i64, now: Timestamp) -> Result<()> {
     query(SET_SWEPT, (low, now)).execute(conn).await.map(drop)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use domain::Timestamp;
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -17,8 +17,7 @@ statements! {
         ON CONFLICT (account_id, fingerprint) DO NOTHING");
     /// Returns a row if the account was created after `$2` and has never signed in.
     const IS_FIRST: Sql = Sql::same(r"
-        SELECT 1 AS n
-        FROM accounts a
+        SELECT 1 AS n FROM accounts a
         WHERE a.id = $1 AND a.created_at > $2
           AND NOT EXISTS (SELECT 1 FROM known_devices k WHERE k.account_id = a.id)");
     const KNOWS_NETWORK: Sql = Sql::same(r"
@@ -32,7 +31,7 @@ statements! {
 
 /// Stores a sign-in. Returns whether the account has signed in with this fingerprint before.
 pub async fn see(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     fingerprint: &str,
     network: &str,
@@ -48,26 +47,18 @@ pub async fn see(
 }
 
 /// Returns whether the account has signed in from this network before.
-pub async fn knows_network(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    network: &str,
-) -> Result<bool> {
+pub async fn knows_network(conn: Conn<'_>, account_id: i64, network: &str) -> Result<bool> {
     query(KNOWS_NETWORK, (account_id, network)).finds(conn).await
 }
 
 /// Returns whether this is the first sign-in of an account that was created after `since`.
-pub async fn is_first(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    since: Timestamp,
-) -> Result<bool> {
+pub async fn is_first(conn: Conn<'_>, account_id: i64, since: Timestamp) -> Result<bool> {
     query(IS_FIRST, (account_id, since)).finds(conn).await
 }
 
 /// Names a browser in its network. `None` removes the name.
 pub async fn set_name(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     fingerprint: &str,
     name: Option<&str>,
@@ -76,13 +67,13 @@ pub async fn set_name(
 }
 
 /// Returns the names that the account has chosen, by fingerprint.
-pub async fn names(conn: &mut dyn Connection, account_id: i64) -> Result<HashMap<String, String>> {
+pub async fn names(conn: Conn<'_>, account_id: i64) -> Result<HashMap<String, String>> {
     let named = query(NAMES, account_id)
         .fetch_all(conn, |row| Ok((row.get("fingerprint")?, row.get("name")?)));
     Ok(named.await?.into_iter().collect::<HashMap<_, _>>())
 }
 
 /// Deletes the browsers and networks that were last seen at or before this time.
-pub async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, before: Timestamp) -> Result<()> {
     query(FORGET, before).execute(conn).await.map(drop)
 }

@@ -63,8 +63,6 @@ pub mod outbox;
 pub mod passkeys;
 pub mod planted;
 mod postgres;
-#[cfg(test)]
-pub mod prepared;
 pub mod prices;
 pub mod quarters;
 pub mod query;
@@ -88,11 +86,11 @@ pub mod sql;
 mod sqlite;
 pub mod staff_lists;
 pub mod statements;
-#[cfg(test)]
-mod statements_on_citus;
 pub mod submits;
 pub mod tally;
 pub mod test_clocks;
+#[cfg(test)]
+mod tests;
 pub mod timeline;
 mod transaction;
 pub mod transfers;
@@ -107,4 +105,4 @@ pub use database::{Missing, Store};
 pub use readers::Reader;
 pub use sqlx::Error as DatabaseError;
 pub use sqlx::postgres::PgConnection;
-pub use transaction::{Committed, Unanswered, WriteTx};
+pub use transaction::{Committed, Tx, Unanswered};

@@ -2,7 +2,7 @@
 
 use sqlx::postgres::PgListener;
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::Sql;
 use crate::error::{Result, timed_out};
 
@@ -36,6 +36,6 @@ impl Listener {
 }
 
 /// Notifies all processes, including this one.
-pub async fn notify(conn: &mut dyn Connection, payload: &str) -> Result<()> {
+pub async fn notify(conn: Conn<'_>, payload: &str) -> Result<()> {
     query(NOTIFY, payload).execute(conn).await.map(drop)
 }

@@ -3,9 +3,9 @@
 use domain::records::{MarginFigures, MarginLine, MarginRow};
 use domain::{Kind, Money, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
-use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// The sums of the figures in a range of days.
@@ -26,15 +26,13 @@ macro_rules! summed {
 }
 
 statements! {
-    const MESSAGES: Sql = in_shard!(
-        r"
+    const MESSAGES: Sql = Sql::in_shard(r"
         SELECT m.id, m.number, m.kind, m.sender, m.carrier, m.pages, m.segments, m.unit_price,
                m.cost, m.released, m.created_at, a.reference
         FROM messages m
         JOIN applications a ON a.id = m.application_id
-        WHERE m.id >= $1 AND m.id < $2 AND m.test = 0" => " AND m.shard = $4 AND a.shard = $4",
-        " ORDER BY m.id LIMIT $3",
-    );
+        WHERE m.id >= $1 AND m.id < $2 AND m.test = 0{ AND m.shard = $shard AND a.shard = $shard}
+        ORDER BY m.id LIMIT $3");
     const LAST_SETTLED: Sql = Sql::same(
         "SELECT MAX(day) AS day FROM margin_days WHERE unfinished IS NOT NULL");
     const UNFINISHED: Sql = Sql::same(
@@ -80,23 +78,15 @@ pub type Counted = (Reference, String, String);
 
 /// Returns the first `limit` live messages in this range of IDs.
 pub async fn messages(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (from, below): (i64, i64),
     limit: i64,
 ) -> Result<Vec<CountedMessage>> {
     let read = |row: &Row<'_>| {
-        Ok(CountedMessage {
-            id: row.get("id")?,
-            number: row.get("number")?,
+        from_row!(row => CountedMessage {
+            id, number,
             kind: row::word(row, "messages", "kind", Kind::parse)?,
-            sender: row.get("sender")?,
-            carrier: row.get("carrier")?,
-            pages: row.get("pages")?,
-            segments: row.get("segments")?,
-            unit_price: row.get("unit_price")?,
-            cost: row.get("cost")?,
-            released: row.get("released")?,
-            created_at: row.get("created_at")?,
+            sender, carrier, pages, segments, unit_price, cost, released, created_at,
             reference: row::reference(row)?,
         })
     };
@@ -104,31 +94,31 @@ pub async fn messages(
 }
 
 /// Returns the last day whose messages were final when it was counted, except scheduled ones.
-pub async fn last_settled(conn: &mut dyn Connection) -> Result<Option<i64>> {
+pub async fn last_settled(conn: Conn<'_>) -> Result<Option<i64>> {
     query(LAST_SETTLED, ()).fetch_one(conn, |row| row.get("day")).await
 }
 
 /// Returns the days with scheduled messages that weren't final when the day was counted, and the
 /// number of these messages.
-pub async fn unfinished(conn: &mut dyn Connection) -> Result<Vec<(i64, i64)>> {
+pub async fn unfinished(conn: Conn<'_>) -> Result<Vec<(i64, i64)>> {
     let read = |row: &Row<'_>| Ok((row.get("day")?, row.get("unfinished")?));
     query(UNFINISHED, ()).fetch_all(conn, read).await
 }
 
 /// Returns the last day that has figures.
-pub async fn last(conn: &mut dyn Connection) -> Result<Option<i64>> {
+pub async fn last(conn: Conn<'_>) -> Result<Option<i64>> {
     query(LAST, ()).fetch_one(conn, |row| row.get("day")).await
 }
 
 /// Returns the days from `from` on that have figures.
-pub async fn counted(conn: &mut dyn Connection, from: i64) -> Result<Vec<i64>> {
+pub async fn counted(conn: Conn<'_>, from: i64) -> Result<Vec<i64>> {
     query(COUNTED, from).fetch_all(conn, |row| row.get("day")).await
 }
 
 /// Stores the figures of a day and deletes the day's earlier figures. `unfinished` is the number of
 /// scheduled messages that aren't final, or `None` while other messages aren't final.
 pub async fn store<'f>(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (day, unfinished): (i64, Option<i64>),
     figures: impl IntoIterator<Item = (&'f Counted, &'f MarginFigures)>,
 ) -> Result<()> {
@@ -151,22 +141,18 @@ pub async fn store<'f>(
 }
 
 /// Returns the sums by day. Each row's name is the number of the day.
-pub async fn by_day(conn: &mut dyn Connection, (from, to): (i64, i64)) -> Result<Vec<MarginRow>> {
+pub async fn by_day(conn: Conn<'_>, (from, to): (i64, i64)) -> Result<Vec<MarginRow>> {
     query(BY_DAY, (from, to)).fetch_all(conn, named).await
 }
 
 /// Returns the sums by price rule, at most `limit`.
-pub async fn by_rule(
-    conn: &mut dyn Connection,
-    (from, to): (i64, i64),
-    limit: i64,
-) -> Result<Vec<MarginRow>> {
+pub async fn by_rule(conn: Conn<'_>, (from, to): (i64, i64), limit: i64) -> Result<Vec<MarginRow>> {
     query(BY_RULE, (from, to, limit)).fetch_all(conn, named).await
 }
 
 /// Returns the sums by application, at most `limit`, the highest charges first.
 pub async fn by_application(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (from, to): (i64, i64),
     limit: i64,
 ) -> Result<Vec<MarginRow>> {
@@ -174,17 +160,10 @@ pub async fn by_application(
 }
 
 /// Returns the sums by day, price rule and application, at most `limit`.
-pub async fn lines(
-    conn: &mut dyn Connection,
-    (from, to): (i64, i64),
-    limit: i64,
-) -> Result<Vec<MarginLine>> {
+pub async fn lines(conn: Conn<'_>, (from, to): (i64, i64), limit: i64) -> Result<Vec<MarginLine>> {
     let read = |row: &Row<'_>| {
-        Ok(MarginLine {
-            day: row.get("day")?,
-            rule: row.get("rule")?,
-            reference: row::reference(row)?,
-            figures: figures(row)?,
+        from_row!(row => MarginLine {
+            day, rule, reference: row::reference(row)?, figures: figures(row)?,
         })
     };
     query(LINES, (from, to, limit)).fetch_all(conn, read).await
@@ -195,12 +174,5 @@ fn named(row: &Row<'_>) -> Result<MarginRow> {
 }
 
 fn figures(row: &Row<'_>) -> Result<MarginFigures> {
-    Ok(MarginFigures {
-        messages: row.get("messages")?,
-        pages: row.get("pages")?,
-        segments: row.get("segments")?,
-        unpriced: row.get("unpriced")?,
-        charged: row.get("charged")?,
-        cost: row.get("cost")?,
-    })
+    from_row!(row => MarginFigures { messages, pages, segments, unpriced, charged, cost })
 }

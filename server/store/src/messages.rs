@@ -7,37 +7,33 @@ use domain::{
     VerifyId,
 };
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::recent::{self, MessageLocation};
-use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::row::{self, from_row, touched};
+use super::sql::{Sql, statements};
 use super::tally::OpenMessage;
-use super::transaction::WriteTx;
+use super::transaction::Tx;
 use crate::error::Result;
 
 /// Selects messages that aren't final.
 macro_rules! overdue {
-    ($shard:literal, $($tail:tt)*) => {
-        in_shard!(
+    ($tail:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT id, status, submitted_at, send_at,
                (
-                   SELECT COUNT(*)
-                   FROM queue WHERE message_id = id AND lease_token <> 0"
-                => concat!(" AND shard = ", $shard),
-            r") AS leased,
+                   SELECT COUNT(*) FROM queue WHERE message_id = id
+                     AND lease_token <> 0{ AND shard = $shard}) AS leased,
                (
-                   SELECT MAX(expires_at) FROM queue WHERE message_id = id"
-                => concat!(" AND shard = ", $shard),
-            r") AS expires_at,
+                   SELECT MAX(expires_at) FROM queue
+                   WHERE message_id = id{ AND shard = $shard}) AS expires_at,
                (
                    SELECT MIN(COALESCE(s.error, ''))
-                   FROM segments s WHERE s.message_id = messages.id AND s.status = {failed}"
-                => concat!(" AND shard = ", $shard),
-            r") AS failed
-        FROM messages WHERE status < {delivered}" => concat!(" AND shard = ", $shard),
-            $($tail)*
-        )
+                   FROM segments s WHERE s.message_id = messages.id
+                     AND s.status = {failed}{ AND shard = $shard}) AS failed
+        FROM messages WHERE status < {delivered}{ AND shard = $shard}",
+            $tail,
+        ))
     };
 }
 
@@ -48,32 +44,25 @@ statements! {
             SELECT id, CASE kind WHEN 'local' THEN ?2 || number ELSE number END
             FROM messages WHERE id = ?1",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(json_build_array(
-                    id, CASE kind WHEN 'local' THEN $2 || number ELSE number END)),
-                '[]')::text AS found
-            FROM messages
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND id BETWEEN $3 AND $4 AND shard = $5",
+            SELECT COALESCE(json_agg(json_build_array(
+                id, CASE kind WHEN 'local' THEN $2 || number ELSE number END
+            )), '[]')::text AS found
+            FROM messages WHERE id = ANY ({ids}) AND id BETWEEN $3 AND $4 AND shard = $5",
         ..Sql::IN_SHARD
     };
-    const FIRST: Sql = in_shard!(
-        "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
-    );
-    const NTH_AFTER: Sql = in_shard!(
-        "SELECT id FROM messages WHERE id >= $1" => " AND shard = $3",
-        " ORDER BY id LIMIT 1 OFFSET $2",
-    );
-    const NTH_SCHEDULED: Sql = in_shard!(
-        "SELECT send_at FROM messages WHERE send_at >= $1" => " AND shard = $3",
-        " ORDER BY send_at LIMIT 1 OFFSET $2",
-    );
-    const STATUS: Sql = in_shard!("SELECT status FROM messages WHERE id = $1" => " AND shard = $2");
-    const LOCATE: Sql = in_shard!(
-        "SELECT id, application_id, test FROM messages WHERE id = $1" => " AND shard = $2",
-    );
-    const GREATEST: Sql = in_shard!("SELECT MAX(id) AS id FROM messages" => " WHERE shard = $1");
+    const FIRST: Sql = Sql::in_shard(
+        "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2{ AND shard = $shard}");
+    const NTH_AFTER: Sql = Sql::in_shard(r"
+        SELECT id FROM messages WHERE id >= $1{ AND shard = $shard} ORDER BY id LIMIT 1 OFFSET $2");
+    const NTH_SCHEDULED: Sql = Sql::in_shard(r"
+        SELECT send_at FROM messages
+        WHERE send_at >= $1{ AND shard = $shard} ORDER BY send_at LIMIT 1 OFFSET $2");
+    const STATUS: Sql = Sql::in_shard(
+        "SELECT status FROM messages WHERE id = $1{ AND shard = $shard}");
+    const LOCATE: Sql = Sql::in_shard(
+        "SELECT id, application_id, test FROM messages WHERE id = $1{ AND shard = $shard}");
+    const GREATEST: Sql = Sql::in_shard(
+        "SELECT MAX(id) AS id FROM messages{ WHERE shard = $shard}");
     /// On PostgreSQL this statement stores only replies. There, `run_commit_group` stores sends.
     const INSERT: Sql = Sql {
         sqlite: r"
@@ -93,8 +82,7 @@ statements! {
     /// empty text) or in its international form. Replies don't count. `$1` is `[application]`.
     const SENDERS: Sql = Sql {
         sqlite: r"
-            SELECT application_id
-            FROM messages
+            SELECT application_id FROM messages
             WHERE application_id = ?1 AND test = 0 AND number IN (?2, ?3)
               AND kind = CASE number WHEN ?2 THEN 'local' ELSE 'international' END
               AND id >= ?4 AND unit_price > 0
@@ -103,8 +91,7 @@ statements! {
             SELECT COALESCE(json_agg(json_build_array(r.value::bigint)), '[]')::text AS found
             FROM jsonb_array_elements_text($1::text::jsonb) AS r
             CROSS JOIN LATERAL (
-                SELECT 1
-                FROM messages m
+                SELECT 1 FROM messages m
                 WHERE m.application_id = r.value::bigint AND m.test = 0 AND m.number IN ($2, $3)
                   AND m.kind = CASE m.number WHEN $2 THEN 'local' ELSE 'international' END
                   AND m.id >= $4 AND m.unit_price > 0 AND m.shard = $5
@@ -116,109 +103,72 @@ statements! {
     const LOCK_REPLIES: Sql = Sql::postgres(r"
         SELECT COUNT(*) AS n
         FROM (SELECT pg_advisory_xact_lock(hashtextextended($1, $2))) l");
-    const HAS_REPLIED: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM messages
+    const HAS_REPLIED: Sql = Sql::in_shard(r"
+        SELECT id FROM messages
         WHERE application_id = $1 AND test = $2 AND number = $3 AND id >= $4 AND unit_price = 0
-          AND body = $5" => " AND shard = $6",
-        " LIMIT 1",
-    );
+          AND body = $5{ AND shard = $shard} LIMIT 1");
     const LOCK: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT 1
-            FROM messages
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND id BETWEEN $2 AND $3 AND shard = $4
+            SELECT 1 FROM messages
+            WHERE id = ANY ({ids}) AND id BETWEEN $2 AND $3 AND shard = $4
             ORDER BY id FOR UPDATE) m");
     const OPEN: Sql = Sql {
         sqlite: r"
             SELECT id, application_id, test, batch_id, created_at, status, cost, send_at
             FROM messages WHERE id = ?1 AND status < {delivered}",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        id, application_id, test, batch_id, created_at, status, cost, send_at)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                id, application_id, test, batch_id, created_at, status, cost, send_at
+            )), '[]')::text AS found
             FROM (
                 SELECT id, application_id, test, batch_id, created_at, status, cost, send_at
-                FROM messages
-                WHERE id = ANY (
-                    ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-                  AND id BETWEEN $2 AND $3 AND shard = $4
+                FROM messages WHERE id = ANY ({ids}) AND id BETWEEN $2 AND $3 AND shard = $4
                   AND status < {delivered}
                 ORDER BY id FOR UPDATE) m",
         ..Sql::IN_SHARD
     };
     /// `$4` is the time of the hold, or 0. The rows of a scheduled batch get their IDs when it
     /// begins, so those of a batch that was accepted before the hold may have later IDs.
-    const OVERDUE: Sql = overdue!(
-        "$5",
-        r"
+    const OVERDUE: Sql = overdue!(r"
           AND id >= $1 AND id < $2 AND send_at IS NULL
           AND (CAST($4 AS BIGINT) = 0 OR NOT EXISTS (
             SELECT 1
-            FROM batches WHERE id = messages.batch_id AND created_at < $4" => " AND shard = $5",
-        ")) ORDER BY id LIMIT $3",
-    );
+            FROM batches WHERE id = messages.batch_id AND created_at < $4{ AND shard = $shard}))
+        ORDER BY id LIMIT $3");
     const OVERDUE_SCHEDULED: Sql =
-        overdue!("$4", " AND send_at >= $1 AND send_at < $2 ORDER BY send_at LIMIT $3");
+        overdue!(" AND send_at >= $1 AND send_at < $2 ORDER BY send_at LIMIT $3");
     /// The plus sign keeps SQLite from reading the queue in the order of the IDs.
-    const OVERDUE_IN_QUEUE: Sql = overdue!(
-        "$5",
-        r"
+    const OVERDUE_IN_QUEUE: Sql = overdue!(r"
           AND id >= $2 AND id IN (
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE expires_at <= $1 AND lease_token = 0 AND +message_id >= $2
               AND (CAST($4 AS BIGINT) = 0 OR NOT EXISTS (
                 SELECT 1
                 FROM messages m
                 JOIN batches b ON b.id = m.batch_id
-                WHERE m.id = queue.message_id AND b.created_at < $4"
-            => " AND m.shard = $5 AND b.shard = $5",
-        "))" => " AND shard = $5",
-        " ORDER BY expires_at LIMIT $3)",
-    );
-    const OVERDUE_TESTS: Sql = overdue!(
-        "$5",
-        r"
+                WHERE m.id = queue.message_id
+                  AND b.created_at < $4{ AND m.shard = $shard AND b.shard = $shard}
+              )){ AND shard = $shard} ORDER BY expires_at LIMIT $3)");
+    const OVERDUE_TESTS: Sql = overdue!(r"
           AND application_id = $4 AND test = 1 AND id >= $1 AND id < $2 AND send_at IS NULL
-        ORDER BY id LIMIT $3",
-    );
-    const OVERDUE_SCHEDULED_TESTS: Sql = overdue!(
-        "$5",
-        r"
+        ORDER BY id LIMIT $3");
+    const OVERDUE_SCHEDULED_TESTS: Sql = overdue!(r"
           AND application_id = $4 AND test = 1 AND send_at >= $1 AND sending_at < $2
-        ORDER BY send_at LIMIT $3",
-    );
-    const LEAST_SCHEDULED: Sql = in_shard!(
-        r"
-        SELECT MIN(id) AS id
-        FROM messages WHERE send_at >= $1 AND send_at < $2 AND status < {delivered}"
-            => " AND shard = $3",
-    );
-    const SCHEDULED: Sql = in_shard!(
-        r"
-        SELECT id, send_at
-        FROM messages
-        WHERE application_id = $1 AND test = $2 AND send_at >= $3 AND status = {scheduled}"
-            => " AND shard = $5",
-        " ORDER BY send_at LIMIT $4",
-    );
-    const COUNT_SCHEDULED: Sql = in_shard!(
-        r"
-        SELECT COUNT(*) AS n
-        FROM messages
+        ORDER BY send_at LIMIT $3");
+    const LEAST_SCHEDULED: Sql = Sql::in_shard(r"
+        SELECT MIN(id) AS id FROM messages WHERE send_at >= $1 AND send_at < $2
+          AND status < {delivered}{ AND shard = $shard}");
+    const SCHEDULED: Sql = Sql::in_shard(r"
+        SELECT id, send_at FROM messages
+        WHERE application_id = $1 AND test = $2 AND send_at >= $3
+          AND status = {scheduled}{ AND shard = $shard} ORDER BY send_at LIMIT $4");
+    const COUNT_SCHEDULED: Sql = Sql::in_shard(r"
+        SELECT COUNT(*) AS n FROM messages
         WHERE application_id = $1 AND test = $2 AND send_at >= $3 AND send_at < $4
-          AND status = {scheduled}" => " AND shard = $5",
-    );
-    const DUE: Sql = in_shard!(
-        "SELECT status, send_at FROM messages WHERE id = $1" => " AND shard = $2",
-    );
+          AND status = {scheduled}{ AND shard = $shard}");
+    const DUE: Sql = Sql::in_shard(
+        "SELECT status, send_at FROM messages WHERE id = $1{ AND shard = $shard}");
     /// `$1` is `[[ID, status, error, release 0|1, accepted by a carrier 0|1]]`.
     const FINISH: Sql = Sql {
         sqlite: r"
@@ -239,8 +189,7 @@ statements! {
                 submitted_at = CASE WHEN by_id -> id::text ->> 4 = '1'
                     THEN COALESCE(submitted_at, $2) ELSE submitted_at END,
                 released = CASE WHEN by_id -> id::text ->> 3 = '1' THEN cost ELSE 0 END
-            FROM r
-            WHERE id = ANY (
+            FROM r WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND id BETWEEN $3 AND $4 AND shard = $5
               AND status < {delivered}",
@@ -283,11 +232,11 @@ impl NewMessage {
 }
 
 /// Finds a message by its ID, whichever application it belongs to.
-pub async fn locate(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageLocation>> {
+pub async fn locate(conn: Conn<'_>, id: Transid) -> Result<Option<MessageLocation>> {
     query(LOCATE, id).fetch_optional(conn, recent::location).await
 }
 
-pub async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, messages: &[&NewMessage]) -> Result<()> {
     let rows = messages.iter().map(|m| {
         (
             m.id,
@@ -323,7 +272,7 @@ pub struct Recipient<'a> {
 
 /// Returns those of the applications that have sent a message to a number since the ID `from`.
 pub async fn senders(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     applications: &[ApplicationId],
     recipient: Recipient<'_>,
     from: i64,
@@ -336,7 +285,7 @@ pub async fn senders(
 
 /// Locks the replies of an application to a number until the commit.
 pub async fn lock_replies(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     application_id: ApplicationId,
     number: &Number,
 ) -> Result<()> {
@@ -349,7 +298,7 @@ pub async fn lock_replies(
 /// Whether an application has replied to a number with this text since the ID `from`, in live or in
 /// test messages.
 pub async fn has_replied(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     number: &Number,
     from: i64,
@@ -361,21 +310,21 @@ pub async fn has_replied(
 
 /// Returns the status of a message, and the time that it was scheduled for.
 pub async fn due(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: Transid,
 ) -> Result<Option<(MessageStatus, Option<Timestamp>)>> {
     let read = |row: &Row<'_>| Ok((row::status(row, "messages")?, row.get("send_at")?));
     query(DUE, id).fetch_optional(conn, read).await
 }
 
-pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageStatus>> {
+pub async fn status(conn: Conn<'_>, id: Transid) -> Result<Option<MessageStatus>> {
     let read = |row: &Row<'_>| row::status(row, "messages");
     query(STATUS, id).fetch_optional(conn, read).await
 }
 
 /// Returns the recipients of these messages as carriers get their numbers.
 pub async fn numbers(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     ids: &[Transid],
     country_code: &str,
 ) -> Result<Vec<(Transid, String)>> {
@@ -385,20 +334,20 @@ pub async fn numbers(
 }
 
 /// Returns the least message ID that is at least `from` and below `below`.
-pub async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
+pub async fn first(conn: Conn<'_>, from: i64, below: i64) -> Result<Option<i64>> {
     query(FIRST, (from, below)).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Returns the ID of the message at position `count`, from 0, among the messages whose IDs are at
 /// least `from`.
-pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
+pub async fn nth_after(conn: Conn<'_>, from: i64, count: i64) -> Result<Option<i64>> {
     query(NTH_AFTER, (from, count)).fetch_optional(conn, |row| row.get("id")).await
 }
 
 /// Returns the time of the message at position `count`, from 0, among the messages that were
 /// scheduled for `from` or later.
 pub async fn nth_scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     from: Timestamp,
     count: i64,
 ) -> Result<Option<Timestamp>> {
@@ -406,7 +355,7 @@ pub async fn nth_scheduled(
 }
 
 /// Returns the greatest ID of a message, or 0 if there are no messages.
-pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn greatest(conn: Conn<'_>) -> Result<i64> {
     let id: Option<i64> = query(GREATEST, ()).fetch_one(conn, |row| row.get("id")).await?;
     Ok(id.unwrap_or(0))
 }
@@ -414,7 +363,7 @@ pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
 /// Returns at most `limit` scheduled messages of a key, each with its time. Leaves out times before
 /// `from`.
 pub async fn scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     from: Timestamp,
     limit: i64,
@@ -426,7 +375,7 @@ pub async fn scheduled(
 /// Returns the number of messages of a key that are scheduled for `from` or later, but before
 /// `until`. Reads all messages that were scheduled for these times.
 pub async fn count_scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     (from, until): (Timestamp, Timestamp),
 ) -> Result<i64> {
@@ -437,7 +386,7 @@ pub async fn count_scheduled(
 /// Returns the least ID of the messages that were scheduled for `from` or later, but before
 /// `until`, and that aren't final. Reads all messages that were scheduled for these times.
 pub async fn least_scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     from: Timestamp,
     until: Timestamp,
 ) -> Result<Option<i64>> {
@@ -446,7 +395,7 @@ pub async fn least_scheduled(
 
 /// Locks messages before they are changed, in the order of their IDs. Returns false if the database
 /// needs no locks: SQLite has only one writer.
-pub async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> {
+pub async fn lock(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<bool> {
     if tx.must_lock() && !ids.is_empty() {
         let locking = query(LOCK, row::numbers(ids)?).bind(tx.among(ids));
         locking.finds(tx).await?;
@@ -476,11 +425,7 @@ pub struct Ended {
 
 /// Makes messages final and returns them. Skips messages that were already final. If a message has
 /// several endings, the first one counts.
-pub async fn finish(
-    tx: &mut WriteTx<'_>,
-    endings: &[Ending],
-    now: Timestamp,
-) -> Result<Vec<Ended>> {
+pub async fn finish(tx: &mut Tx<'_>, endings: &[Ending], now: Timestamp) -> Result<Vec<Ended>> {
     let ids: Vec<Transid> = endings.iter().map(|ending| ending.id).collect();
     let mut open: HashMap<Transid, OpenMessage> =
         open_messages(tx, &ids).await?.into_iter().map(|message| (message.id, message)).collect();
@@ -511,10 +456,7 @@ pub async fn finish(
 }
 
 /// Returns those of these messages that aren't final. On PostgreSQL, locks them.
-pub(crate) async fn open_messages(
-    tx: &mut WriteTx<'_>,
-    ids: &[Transid],
-) -> Result<Vec<OpenMessage>> {
+pub(crate) async fn open_messages(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<OpenMessage>> {
     let finding = query(OPEN, ()).bind(tx.among(ids));
     finding.find_each(tx, ids.iter().copied(), "messages").await
 }
@@ -559,7 +501,7 @@ pub enum OverdueOf {
 /// a restore. While they are, those that were accepted before are left out, except scheduled ones
 /// whose 48 hours began after that.
 pub async fn overdue(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     which: OverdueOf,
     held: Option<Timestamp>,
     limit: i64,
@@ -583,14 +525,10 @@ pub async fn overdue(
     query(sql, (from, below, limit))
         .bind(more)
         .fetch_all(conn, |row| {
-            Ok(Overdue {
-                id: row.get("id")?,
-                status: row::status(row, "messages")?,
+            from_row!(row => Overdue {
+                id, status: row::status(row, "messages")?,
                 taken: row.get::<Option<i64>>("submitted_at")?.is_some(),
-                leased: row.get::<i64>("leased")? > 0,
-                send_at: row.get("send_at")?,
-                expires_at: row.get("expires_at")?,
-                failed: row.get("failed")?,
+                leased: row.get::<i64>("leased")? > 0, send_at, expires_at, failed,
             })
         })
         .await

@@ -1,4 +1,4 @@
-//! Names in SQL that stand for values of the domain. A text has them in braces:
+//! Braces in SQL. They hold names that stand for values of the domain:
 //!
 //! - `{delivered}` and so on: the code of a status.
 //! - `{charge}` and so on: the code of a transfer's kind.
@@ -9,7 +9,11 @@
 //! - `{slot_bits}`: the bits of an ID that hold the node's slot. `{id_epoch}`, `{id_low_bits}`: the
 //!   parts of `compose_id`.
 //! - `{statuses}`, `{transfer_kinds}`: the rows `(code, 'name')` of all of them, after `VALUES`.
+//! - `{ids}`: the array of the IDs that PostgreSQL gets in `$1`.
 //! - `{delivery_times}`: the rows `(limit)` of the delivery time buckets, after `VALUES`.
+//!
+//! Braces whose text begins with a space or a comma hold a part for PostgreSQL only, such as
+//! `{ AND shard = $shard}`. There `$shard` stands for the parameter after all others.
 
 use domain::ledger::{LedgerAccount, TransferKind};
 use domain::quarter::DELIVERY_TIMES_MS;
@@ -50,12 +54,16 @@ const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS + OTHERS.len()] = {
     numbers
 };
 
-/// Replaces the names in a text that is known when the program is compiled.
+/// Replaces what is in braces in a text that is known when the program is compiled. Leaves out the
+/// parts for PostgreSQL, unless `$on_postgres` is true.
 macro_rules! with_names {
-    ($text:expr) => {{
+    ($text:expr) => {
+        with_names!($text, false)
+    };
+    ($text:expr, $on_postgres:literal) => {{
         const TEXT: &str = $text;
-        const LENGTH: usize = $crate::names::replaced::<0>(TEXT).1;
-        const BYTES: [u8; LENGTH] = $crate::names::replaced::<LENGTH>(TEXT).0;
+        const LENGTH: usize = $crate::names::replaced::<0>(TEXT, $on_postgres).1;
+        const BYTES: [u8; LENGTH] = $crate::names::replaced::<LENGTH>(TEXT, $on_postgres).0;
         match str::from_utf8(&BYTES) {
             Ok(text) => text,
             Err(_) => unreachable!(),
@@ -64,13 +72,20 @@ macro_rules! with_names {
 }
 pub(crate) use with_names;
 
-/// Replaces the names. Returns the text, if `N` is its length, and its length.
-pub(crate) const fn replaced<const N: usize>(text: &str) -> ([u8; N], usize) {
+/// Replaces what is in braces. Returns the text, if `N` is its length, and its length.
+pub(crate) const fn replaced<const N: usize>(text: &str, on_postgres: bool) -> ([u8; N], usize) {
     let bytes = text.as_bytes();
+    let shard = greatest_parameter(bytes) + 1;
     let mut out = Out([0; N], 0);
     let mut at = 0;
     while at < bytes.len() {
-        let used = if bytes[at] == b'{' { out.value(bytes, at + 1) } else { 0 };
+        let used = match bytes[at] {
+            b'{' if at + 1 < bytes.len() && matches!(bytes[at + 1], b' ' | b',') => {
+                out.part(bytes, at + 1, on_postgres, shard)
+            }
+            b'{' => out.value(bytes, at + 1),
+            _ => 0,
+        };
         if used == 0 {
             out.push(bytes[at]);
             at += 1;
@@ -110,6 +125,23 @@ impl<const N: usize> Out<N> {
         self.push(b'0' + (number % 10).to_le_bytes()[0]);
     }
 
+    /// Writes the part for PostgreSQL at `at`, unless the text is for SQLite. Returns the length of
+    /// the part.
+    const fn part(&mut self, bytes: &[u8], at: usize, on_postgres: bool, shard: i64) -> usize {
+        let mut end = at;
+        while bytes[end] != b'}' {
+            let is_shard = bytes[end] == b'$' && bytes[end + 1] == b's';
+            if on_postgres {
+                self.push(bytes[end]);
+                if is_shard {
+                    self.number(shard);
+                }
+            }
+            end += if is_shard { "$shard".len() } else { 1 };
+        }
+        end - at
+    }
+
     /// Writes the value of the name at `at`, which a brace must follow. Returns the length of the
     /// name, or 0 if there is no name.
     const fn value(&mut self, bytes: &[u8], at: usize) -> usize {
@@ -129,6 +161,12 @@ impl<const N: usize> Out<N> {
         if is_at(bytes, at, "transfer_kinds") {
             self.rows(STATUSES, STATUSES + KINDS);
             return "transfer_kinds".len();
+        }
+        if is_at(bytes, at, "ids") {
+            self.text(
+                "ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb))",
+            );
+            return "ids".len();
         }
         if is_at(bytes, at, "delivery_times") {
             self.delivery_times();
@@ -160,6 +198,24 @@ impl<const N: usize> Out<N> {
             i += 1;
         }
     }
+}
+
+/// Returns the greatest N of all `$N` in a text, or 0.
+const fn greatest_parameter(bytes: &[u8]) -> i64 {
+    let (mut greatest, mut number, mut at) = (0, 0, 0);
+    let mut in_parameter = false;
+    while at < bytes.len() {
+        in_parameter = bytes[at] == b'$' || (in_parameter && bytes[at].is_ascii_digit());
+        number = match bytes[at] {
+            digit if in_parameter && digit != b'$' => number * 10 + (digit - b'0') as i64,
+            _ => 0,
+        };
+        if number > greatest {
+            greatest = number;
+        }
+        at += 1;
+    }
+    greatest
 }
 
 const fn is_at(bytes: &[u8], at: usize, name: &str) -> bool {
@@ -195,5 +251,12 @@ mod tests {
         assert!(with_names!("VALUES {transfer_kinds}").ends_with(", (5, 'return')"));
         assert!(with_names!("VALUES {delivery_times}").ends_with(", (21600000), (86400000)"));
         assert_eq!(with_names!("{nothing} {delivered"), "{nothing} {delivered");
+    }
+
+    #[test]
+    fn parts_for_postgresql_are_left_out_for_sqlite() {
+        assert_eq!(with_names!("id = $1{ AND shard = $shard} LIMIT 1"), "id = $1 LIMIT 1");
+        let of_postgres = with_names!("(id{, shard}) VALUES ($10, $9{, $shard})", true);
+        assert_eq!(of_postgres, "(id, shard) VALUES ($10, $9, $11)");
     }
 }

@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -40,37 +40,32 @@ pub struct NodeRow {
 }
 
 /// Returns how many slots have ever been taken. Slots are numbered from 0 and reused.
-pub async fn count(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn count(conn: Conn<'_>) -> Result<i64> {
     query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Returns a slot that no process has used since this time.
-pub async fn free(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<i64>> {
+pub async fn free(conn: Conn<'_>, since: Timestamp) -> Result<Option<i64>> {
     query(FREE, since).fetch_optional(conn, |row| row.get("slot")).await
 }
 
-pub async fn take(conn: &mut dyn Connection, node: &NodeRow, now: Timestamp) -> Result<()> {
+pub async fn take(conn: Conn<'_>, node: &NodeRow, now: Timestamp) -> Result<()> {
     query(TAKE, (node.slot, node.token, &node.name, now)).execute(conn).await.map(drop)
 }
 
 /// Renews the row of a process. Returns false if its slot now belongs to another process or to
 /// none.
-pub async fn renew(
-    conn: &mut dyn Connection,
-    slot: i64,
-    token: i64,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn renew(conn: Conn<'_>, slot: i64, token: i64, now: Timestamp) -> Result<bool> {
     Ok(query(RENEW, (slot, token, now)).execute(conn).await? == 1)
 }
 
 /// Frees a slot. Returns false if the process had already lost it.
-pub async fn end(conn: &mut dyn Connection, slot: i64, token: i64, now: Timestamp) -> Result<bool> {
+pub async fn end(conn: Conn<'_>, slot: i64, token: i64, now: Timestamp) -> Result<bool> {
     Ok(query(END, (slot, token, now)).execute(conn).await? == 1)
 }
 
 /// Returns the processes that have a slot but haven't been seen since this time.
-pub async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<NodeRow>> {
+pub async fn lost(conn: Conn<'_>, since: Timestamp) -> Result<Vec<NodeRow>> {
     query(LOST, since)
         .fetch_all(conn, |row| {
             Ok(NodeRow { slot: row.get("slot")?, token: row.get("token")?, name: row.get("name")? })
@@ -79,23 +74,23 @@ pub async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<Nod
 }
 
 /// Returns whether any process with a slot has been seen since this time.
-pub async fn was_any_seen(conn: &mut dyn Connection, since: Timestamp) -> Result<bool> {
+pub async fn was_any_seen(conn: Conn<'_>, since: Timestamp) -> Result<bool> {
     query(SEEN, since).finds(conn).await
 }
 
 /// Returns the number of processes with a slot that have been seen since this time.
-pub async fn count_seen(conn: &mut dyn Connection, since: Timestamp) -> Result<usize> {
+pub async fn count_seen(conn: Conn<'_>, since: Timestamp) -> Result<usize> {
     let count: i64 = query(COUNT_SEEN, since).fetch_one(conn, |row| row.get("n")).await?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// Returns when a process last ended, in Unix milliseconds. 0 if no process has ended.
-pub async fn last_end(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn last_end(conn: Conn<'_>) -> Result<i64> {
     query(LAST_END, ()).fetch_one(conn, |row| row.get("at")).await
 }
 
 /// Deletes the connections of processes that have ended, and their refused reloads.
-pub async fn forget_connections(conn: &mut dyn Connection) -> Result<()> {
+pub async fn forget_connections(conn: Conn<'_>) -> Result<()> {
     query(FORGET_CONNECTIONS, ()).execute(&mut *conn).await?;
     query(FORGET_RELOADS, ()).execute(conn).await.map(drop)
 }

@@ -4,9 +4,9 @@
 use domain::decision::Work;
 use domain::{ApplicationId, BatchId, Money, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
-use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 macro_rules! waiting {
@@ -23,52 +23,39 @@ macro_rules! waiting {
 }
 
 statements! {
-    const SET: Sql = in_shard!(
-        r"
+    const SET: Sql = Sql::in_shard(r"
         UPDATE applications SET low_balance = $2, low_balance_at = NULL, batch_mails_since = $3
-        WHERE id = $1" => " AND shard = $4",
-    );
-    const LOW: Sql = in_shard!(
-        r"
+        WHERE id = $1{ AND shard = $shard}");
+    const LOW: Sql = Sql::in_shard(r"
         SELECT a.id, a.account_id, a.reference, a.name, accounts.email, a.balance, a.low_balance
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
         WHERE a.low_balance IS NOT NULL AND a.low_balance_at IS NULL
-          AND a.balance < a.low_balance" => " AND a.shard = $1",
-    );
-    const NOTE_LOW: Sql = in_shard!(
-        r"
+          AND a.balance < a.low_balance{ AND a.shard = $shard}");
+    const NOTE_LOW: Sql = Sql::in_shard(r"
         UPDATE applications SET low_balance_at = $2
-        WHERE id = $1 AND low_balance_at IS NULL AND balance < low_balance" => " AND shard = $3",
-    );
-    const RISEN: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM applications
+        WHERE id = $1 AND low_balance_at IS NULL AND balance < low_balance{ AND shard = $shard}");
+    const RISEN: Sql = Sql::in_shard(r"
+        SELECT id FROM applications
         WHERE low_balance IS NOT NULL AND low_balance_at IS NOT NULL
-          AND balance >= low_balance" => " AND shard = $1",
-    );
-    const NOTE_RISEN: Sql = in_shard!(
-        r"
+          AND balance >= low_balance{ AND shard = $shard}");
+    const NOTE_RISEN: Sql = Sql::in_shard(r"
         UPDATE applications SET low_balance_at = NULL
-        WHERE id = $1 AND balance >= low_balance" => " AND shard = $2",
-    );
+        WHERE id = $1 AND balance >= low_balance{ AND shard = $shard}");
     /// A batch takes at most two days, so a batch that has just finished has at least the ID `$1`.
-    const DONE: Sql = in_shard!(
-        r"
+    const DONE: Sql = Sql::in_shard(r"
         SELECT b.id, a.account_id, a.reference, a.name, accounts.email, b.rows, c.n AS delivered
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
         JOIN batches b ON b.application_id = a.id
         JOIN batch_counts c ON c.batch_id = b.id AND c.status = {delivered}
         WHERE a.batch_mails_since IS NOT NULL AND b.test = 0 AND b.id >= $1
-          AND b.done_at >= a.batch_mails_since AND b.mailed_at IS NULL"
-            => " AND a.shard = $2 AND b.shard = $2 AND c.shard = $2",
-    );
-    const NOTE_DONE: Sql = in_shard!(
-        "UPDATE batches SET mailed_at = $2 WHERE id = $1 AND mailed_at IS NULL"
-            => " AND shard = $3",
-    );
+          AND b.done_at >= a.batch_mails_since
+          AND b.mailed_at IS NULL{ AND a.shard = $shard AND b.shard = $shard
+          AND c.shard = $shard}");
+    const NOTE_DONE: Sql = Sql::in_shard(r"
+        UPDATE batches SET mailed_at = $2
+        WHERE id = $1 AND mailed_at IS NULL{ AND shard = $shard}");
     const REMINDED: Sql = Sql::same("SELECT mailed_at FROM reminders WHERE kind = $1");
     /// Updates no row if another process has reminded staff after `$3`.
     const REMIND: Sql = Sql::same(r"
@@ -82,18 +69,20 @@ statements! {
     const FORGET_CARRIER: Sql = Sql::same("DELETE FROM reminders WHERE kind = $1");
     const CARRIERS: Sql = Sql::same(r"
         SELECT kind FROM reminders WHERE kind LIKE 'carrier:%'");
-    const ACTIVATIONS: Sql = in_shard!(
+    const ACTIVATIONS: Sql = Sql::in_shard(concat!(
         waiting!(
             "activation_requested_at",
             "FROM applications WHERE status = 'Pending' AND activation_requested_at <= $1"
-        ) => " AND shard = $3",
-    );
-    const SENDER_NAMES: Sql = in_shard!(
+        ),
+        "{ AND shard = $shard}",
+    ));
+    const SENDER_NAMES: Sql = Sql::in_shard(concat!(
         waiting!(
             "requested_at",
             "FROM sender_requests WHERE status = 'pending' AND requested_at <= $1"
-        ) => " AND shard = $3",
-    );
+        ),
+        "{ AND shard = $shard}",
+    ));
     const DEPOSITS: Sql = Sql::same(waiting!(
         "received_at",
         "FROM deposits
@@ -136,12 +125,7 @@ pub struct Owner {
 }
 
 fn owner(row: &Row<'_>) -> Result<Owner> {
-    Ok(Owner {
-        account_id: row.get("account_id")?,
-        email: row.get("email")?,
-        reference: row::reference(row)?,
-        name: row.get("name")?,
-    })
+    from_row!(row => Owner { account_id, email, reference: row::reference(row)?, name })
 }
 
 /// An application whose balance is below its threshold.
@@ -162,7 +146,7 @@ pub struct Done {
 
 /// Stores which mails an application's owner wants. `None` turns a kind of mail off.
 pub async fn set(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     low_balance: Option<Money>,
     batch_mails_since: Option<Timestamp>,
@@ -173,13 +157,10 @@ pub async fn set(
 
 /// Returns the applications whose balance is below the threshold and whose owners haven't been
 /// mailed about it yet.
-pub async fn low(conn: &mut dyn Connection) -> Result<Vec<Low>> {
+pub async fn low(conn: Conn<'_>) -> Result<Vec<Low>> {
     let read = |row: &Row<'_>| {
-        Ok(Low {
-            id: row.get("id")?,
-            owner: owner(row)?,
-            balance: row.get("balance")?,
-            threshold: row.get("low_balance")?,
+        from_row!(row => Low {
+            id, owner: owner(row)?, balance, threshold: row.get("low_balance")?,
         })
     };
     query(LOW, ()).fetch_all(conn, read).await
@@ -187,39 +168,28 @@ pub async fn low(conn: &mut dyn Connection) -> Result<Vec<Low>> {
 
 /// Stores when the owner was mailed about the low balance. Returns false if that was stored before
 /// or if the balance is no longer low.
-pub async fn note_low(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn note_low(conn: Conn<'_>, id: ApplicationId, now: Timestamp) -> Result<bool> {
     Ok(query(NOTE_LOW, (id, now)).execute(conn).await? == 1)
 }
 
 /// Returns the applications whose balance was low and has reached the threshold again.
-pub async fn risen(conn: &mut dyn Connection) -> Result<Vec<ApplicationId>> {
+pub async fn risen(conn: Conn<'_>) -> Result<Vec<ApplicationId>> {
     query(RISEN, ()).fetch_all(conn, |row| row.get("id")).await
 }
 
-pub async fn note_risen(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
+pub async fn note_risen(conn: Conn<'_>, id: ApplicationId) -> Result<()> {
     query(NOTE_RISEN, id).execute(conn).await.map(drop)
 }
 
 /// Returns the finished batches with at least this ID whose owners want a mail and haven't got it
 /// yet.
-pub async fn done(conn: &mut dyn Connection, least_id: i64) -> Result<Vec<Done>> {
-    let read = |row: &Row<'_>| {
-        Ok(Done {
-            id: row.get("id")?,
-            owner: owner(row)?,
-            rows: row.get("rows")?,
-            delivered: row.get("delivered")?,
-        })
-    };
+pub async fn done(conn: Conn<'_>, least_id: i64) -> Result<Vec<Done>> {
+    let read = |row: &Row<'_>| from_row!(row => Done { id, owner: owner(row)?, rows, delivered });
     query(DONE, least_id).fetch_all(conn, read).await
 }
 
 /// Stores that the mail about a batch has been written. Returns false if that was stored before.
-pub async fn note_done(conn: &mut dyn Connection, id: BatchId, now: Timestamp) -> Result<bool> {
+pub async fn note_done(conn: Conn<'_>, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(NOTE_DONE, (id, now)).execute(conn).await? == 1)
 }
 
@@ -249,7 +219,7 @@ impl Waiting {
 
 /// Counts the work that has been pending since `before`, and how much of it arrived after `after`.
 pub async fn waiting(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     work: Work,
     before: Timestamp,
     after: Timestamp,
@@ -263,18 +233,13 @@ pub async fn waiting(
         Work::Resets => RESETS,
         Work::BankLines => BANK_LINES,
     };
-    let read = |row: &Row<'_>| {
-        Ok(Waiting {
-            count: row.get("waiting")?,
-            fresh: row.get("fresh")?,
-            oldest: row.get("oldest")?,
-        })
-    };
+    let read =
+        |row: &Row<'_>| from_row!(row => Waiting { count: row.get("waiting")?, fresh, oldest });
     query(statement, (before, after)).fetch_one(conn, read).await
 }
 
 /// Returns when staff were last mailed about a kind of work.
-pub async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Timestamp>> {
+pub async fn reminded(conn: Conn<'_>, work: Work) -> Result<Option<Timestamp>> {
     query(REMINDED, work.as_str()).fetch_optional(conn, |row| row.get("mailed_at")).await
 }
 
@@ -282,32 +247,23 @@ pub async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Ti
 const CARRIER: &str = "carrier:";
 
 /// Returns the carriers that staff were mailed about and that haven't been back since.
-pub async fn failing_carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn failing_carriers(conn: Conn<'_>) -> Result<Vec<String>> {
     let kinds: Vec<String> = query(CARRIERS, ()).fetch_all(conn, |row| row.get("kind")).await?;
     Ok(kinds.iter().filter_map(|kind| kind.strip_prefix(CARRIER)).map(str::to_owned).collect())
 }
 
 /// Stores that staff are mailed about a carrier now. Returns false if they know already.
-pub async fn note_carrier(
-    conn: &mut dyn Connection,
-    carrier: &str,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn note_carrier(conn: Conn<'_>, carrier: &str, now: Timestamp) -> Result<bool> {
     Ok(query(NOTE_CARRIER, (format!("{CARRIER}{carrier}"), now)).execute(conn).await? == 1)
 }
 
 /// Stores that a carrier is back. Returns false if another process has stored it.
-pub async fn forget_carrier(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+pub async fn forget_carrier(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     Ok(query(FORGET_CARRIER, format!("{CARRIER}{carrier}")).execute(conn).await? == 1)
 }
 
 /// Stores that staff are mailed now. Returns false if they were already mailed after `since`.
-pub async fn remind(
-    conn: &mut dyn Connection,
-    work: Work,
-    now: Timestamp,
-    since: Timestamp,
-) -> Result<bool> {
+pub async fn remind(conn: Conn<'_>, work: Work, now: Timestamp, since: Timestamp) -> Result<bool> {
     let noting = query(REMIND, (work.as_str(), now, since));
     Ok(noting.execute(conn).await? == 1)
 }

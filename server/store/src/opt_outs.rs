@@ -4,10 +4,10 @@ use domain::ids::id_unix_ms;
 use domain::opt_out::ERASED;
 use domain::{ApplicationId, EventStream, OptOutRecord, OptOutSource, Timestamp, Transid};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
-use super::transaction::WriteTx;
+use super::sql::{Sql, statements};
+use super::transaction::Tx;
 use crate::error::Result;
 
 statements! {
@@ -38,14 +38,12 @@ statements! {
             SELECT COALESCE(json_agg(json_build_array(m.id)), '[]')::text AS found
             FROM messages m
             CROSS JOIN LATERAL (
-                SELECT 1
-                FROM opt_outs o
+                SELECT 1 FROM opt_outs o
                 WHERE o.application_id = m.application_id AND o.test = m.test
                   AND o.number = CASE m.kind WHEN 'local' THEN $2 || m.number ELSE m.number END
                   AND o.shard = $5
                 OFFSET 0) o
-            WHERE m.id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+            WHERE m.id = ANY ({ids})
               AND m.id BETWEEN $3 AND $4 AND m.unit_price > 0 AND m.shard = $5",
         ..Sql::IN_SHARD
     };
@@ -79,46 +77,30 @@ statements! {
             WHERE o.shard = $2",
         ..Sql::IN_SHARD
     };
-    const REMOVE: Sql = in_shard!(
-        "DELETE FROM opt_outs WHERE application_id = $1 AND test = $2 AND number = $3"
-            => " AND shard = $4",
-    );
-    const REMOVE_ALL: Sql = in_shard!(
-        "DELETE FROM opt_outs WHERE application_id = $1" => " AND shard = $2",
-    );
-    const LIST: Sql = in_shard!(
-        r"
+    const REMOVE: Sql = Sql::in_shard(r"
+        DELETE FROM opt_outs
+        WHERE application_id = $1 AND test = $2 AND number = $3{ AND shard = $shard}");
+    const REMOVE_ALL: Sql = Sql::in_shard(
+        "DELETE FROM opt_outs WHERE application_id = $1{ AND shard = $shard}");
+    const LIST: Sql = Sql::in_shard(r"
         SELECT number, source, id
-        FROM opt_outs WHERE application_id = $1 AND test = $2 AND id < $3" => " AND shard = $5",
-        " ORDER BY id DESC LIMIT $4",
-    );
-    const ONE: Sql = in_shard!(
-        r"
-        SELECT number, source, id
-        FROM opt_outs WHERE application_id = $1 AND test = $2 AND number = $3"
-            => " AND shard = $4",
-    );
+        FROM opt_outs WHERE application_id = $1 AND test = $2 AND id < $3{ AND shard = $shard}
+        ORDER BY id DESC LIMIT $4");
+    const ONE: Sql = Sql::in_shard(r"
+        SELECT number, source, id FROM opt_outs WHERE application_id = $1 AND test = $2
+          AND number = $3{ AND shard = $shard}");
     /// Erased numbers begin with a letter.
-    const NUMBERS: Sql = in_shard!(
-        r"
-        SELECT number
-        FROM opt_outs
-        WHERE application_id = $1 AND test = $2 AND number > $3 AND number < 'x'"
-            => " AND shard = $5",
-        " ORDER BY number LIMIT $4",
-    );
-    const NUMBERS_ERASED: Sql = in_shard!(
-        r"
-        SELECT number
-        FROM opt_outs WHERE application_id = $1 AND test = $2 AND number >= 'x'"
-            => " AND shard = $3",
-    );
+    const NUMBERS: Sql = Sql::in_shard(r"
+        SELECT number FROM opt_outs
+        WHERE application_id = $1 AND test = $2 AND number > $3
+          AND number < 'x'{ AND shard = $shard} ORDER BY number LIMIT $4");
+    const NUMBERS_ERASED: Sql = Sql::in_shard(r"
+        SELECT number FROM opt_outs WHERE application_id = $1 AND test = $2
+          AND number >= 'x'{ AND shard = $shard}");
     /// `$3` is the number, and `$4` what is stored instead of it.
-    const ERASE: Sql = in_shard!(
-        r"
+    const ERASE: Sql = Sql::in_shard(r"
         UPDATE opt_outs SET number = $4
-        WHERE application_id = $1 AND test = $2 AND number = $3" => " AND shard = $5",
-    );
+        WHERE application_id = $1 AND test = $2 AND number = $3{ AND shard = $shard}");
 }
 
 /// A number of one of an application's lists, as carriers get it.
@@ -134,7 +116,7 @@ pub struct OptOut {
 
 /// Returns those of these numbers that have opted out.
 pub async fn among(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     numbers: impl IntoIterator<Item = (ApplicationId, bool, &str)>,
 ) -> Result<Vec<OptedOut>> {
     let finding = query(AMONG, ());
@@ -145,7 +127,7 @@ pub async fn among(
 
 /// Returns those of these messages whose recipients have opted out.
 pub async fn of_messages(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     ids: &[Transid],
     country_code: &str,
 ) -> Result<Vec<Transid>> {
@@ -157,7 +139,7 @@ pub async fn of_messages(
 /// Adds numbers with their IDs to a list. Returns the new opt-outs: a number that is on the list
 /// already keeps its ID and its source.
 pub async fn add(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: EventStream,
     numbers: &[(String, i64)],
     source: OptOutSource,
@@ -176,19 +158,18 @@ pub async fn add(
 }
 
 /// Removes a number from a list. Returns false if it isn't on it.
-pub async fn remove(conn: &mut dyn Connection, list: EventStream, number: &str) -> Result<bool> {
+pub async fn remove(conn: Conn<'_>, list: EventStream, number: &str) -> Result<bool> {
     let removing = query(REMOVE, (list.application_id, list.test, number));
     Ok(removing.execute(conn).await? == 1)
 }
 
-/// Removes the lists of an application.
-pub async fn remove_all(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
+pub async fn remove_all(conn: Conn<'_>, id: ApplicationId) -> Result<()> {
     query(REMOVE_ALL, id).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` opt-outs of a list with IDs below `below`, newest first.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: EventStream,
     below: i64,
     limit: i64,
@@ -196,18 +177,13 @@ pub async fn list(
     query(LIST, (list.application_id, list.test, below, limit)).fetch_all(conn, read).await
 }
 
-/// Returns the opt-out of a number.
-pub async fn one(
-    conn: &mut dyn Connection,
-    list: EventStream,
-    number: &str,
-) -> Result<Option<OptOut>> {
+pub async fn one(conn: Conn<'_>, list: EventStream, number: &str) -> Result<Option<OptOut>> {
     query(ONE, (list.application_id, list.test, number)).fetch_optional(conn, read).await
 }
 
 /// Returns at most `limit` numbers of a list that come after `after`, in the order of their text.
 pub async fn numbers(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: EventStream,
     after: &str,
     limit: i64,
@@ -217,18 +193,13 @@ pub async fn numbers(
 }
 
 /// Returns what the erased numbers of a list are stored as.
-pub async fn erased(conn: &mut dyn Connection, list: EventStream) -> Result<Vec<String>> {
+pub async fn erased(conn: Conn<'_>, list: EventStream) -> Result<Vec<String>> {
     let reading = query(NUMBERS_ERASED, (list.application_id, list.test));
     reading.fetch_all(conn, |row| row.get("number")).await
 }
 
 /// Stores `erased` instead of a number of a list. Returns false if the number isn't on it.
-pub async fn erase(
-    conn: &mut dyn Connection,
-    list: EventStream,
-    number: &str,
-    erased: &str,
-) -> Result<bool> {
+pub async fn erase(conn: Conn<'_>, list: EventStream, number: &str, erased: &str) -> Result<bool> {
     if one(conn, list, number).await?.is_none() {
         return Ok(false);
     }

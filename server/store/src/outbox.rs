@@ -4,8 +4,8 @@
 use domain::records::MailRecord;
 use domain::{MailKind, MailState, Timestamp};
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -26,8 +26,7 @@ macro_rules! claim {
             r"
             UPDATE outbox SET state = 'sending', attempts = attempts + 1, due_at = $2
             WHERE id IN (
-                SELECT id
-                FROM outbox
+                SELECT id FROM outbox
                 WHERE (state = 'queued' OR state = 'sending') AND due_at <= $1
                 ORDER BY due_at, id LIMIT $3",
             $lock,
@@ -83,7 +82,7 @@ statements! {
 }
 
 /// Deletes the requests of an account for a reset link that weren't mailed.
-pub async fn forget_resets(conn: &mut dyn Connection, account_id: i64) -> Result<()> {
+pub async fn forget_resets(conn: Conn<'_>, account_id: i64) -> Result<()> {
     query(FORGET_RESETS, account_id).execute(conn).await.map(drop)
 }
 
@@ -118,21 +117,15 @@ fn kind(row: &Row<'_>) -> Result<MailKind> {
 }
 
 fn record(row: &Row<'_>) -> Result<MailRecord> {
-    Ok(MailRecord {
-        id: row.get("id")?,
-        kind: kind(row)?,
+    from_row!(row => MailRecord {
+        id, kind: kind(row)?,
         state: row::word(row, "outbox", "state", MailState::parse)?,
-        recipient: row.get("recipient")?,
-        subject: row.get("subject")?,
-        text: row.get("body")?,
-        created_at: row.get("created_at")?,
-        attempts: row.get("attempts")?,
-        next_attempt_at: row.get("due_at")?,
-        last_error: row.get("last_error")?,
+        recipient, subject, text: row.get("body")?, created_at, attempts,
+        next_attempt_at: row.get("due_at")?, last_error,
     })
 }
 
-pub async fn insert(conn: &mut dyn Connection, mail: &NewMail<'_>, now: Timestamp) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, mail: &NewMail<'_>, now: Timestamp) -> Result<()> {
     let values = (
         mail.account_id,
         mail.kind.as_str(),
@@ -146,28 +139,20 @@ pub async fn insert(conn: &mut dyn Connection, mail: &NewMail<'_>, now: Timestam
 }
 
 /// Returns when the next mail is due, or `None` if no mail is pending.
-pub async fn next_due(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
+pub async fn next_due(conn: Conn<'_>) -> Result<Option<Timestamp>> {
     query(NEXT_DUE, ()).fetch_one(conn, |row| row.get("due_at")).await
 }
 
 /// Claims mails that are due. No other process can claim them before `lease_end`.
 pub async fn claim(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     now: Timestamp,
     lease_end: Timestamp,
     limit: i64,
 ) -> Result<Vec<ClaimedRow>> {
     let read = |row: &Row<'_>| {
-        Ok(ClaimedRow {
-            id: row.get("id")?,
-            account_id: row.get("account_id")?,
-            kind: kind(row)?,
-            recipient: row.get("recipient")?,
-            subject: row.get("subject")?,
-            body: row.get("body")?,
-            path: row.get("path")?,
-            created_at: row.get("created_at")?,
-            attempts: row.get("attempts")?,
+        from_row!(row => ClaimedRow {
+            id, account_id, kind: kind(row)?, recipient, subject, body, path, created_at, attempts,
         })
     };
     let claiming = query(CLAIM, (now, lease_end, limit));
@@ -179,13 +164,13 @@ pub async fn claim(
 
 /// Marks a mail as sent and deletes its body. Returns false if the lease of this attempt has
 /// expired and another attempt has begun.
-pub async fn sent(conn: &mut dyn Connection, id: i64, attempts: i64) -> Result<bool> {
+pub async fn sent(conn: Conn<'_>, id: i64, attempts: i64) -> Result<bool> {
     Ok(query(SENT, (id, attempts)).execute(conn).await? == 1)
 }
 
 /// Stores that an attempt failed. Returns false in the same case as [`sent`].
 pub async fn not_sent(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (id, attempts): (i64, i64),
     state: MailState,
     next_attempt_at: Timestamp,
@@ -196,13 +181,13 @@ pub async fn not_sent(
 }
 
 /// Deletes a mail whose link has become useless.
-pub async fn drop_mail(conn: &mut dyn Connection, id: i64) -> Result<()> {
+pub async fn drop_mail(conn: Conn<'_>, id: i64) -> Result<()> {
     query(DROP, id).execute(conn).await.map(drop)
 }
 
 /// Returns how many mails of each kind were written to an address after this time.
 pub async fn written(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     recipient: &str,
     since: Timestamp,
 ) -> Result<Vec<(MailKind, i64)>> {
@@ -210,31 +195,31 @@ pub async fn written(
 }
 
 /// Marks all queued mails as kept, because there is no mail server. Returns how many there were.
-pub async fn keep(conn: &mut dyn Connection) -> Result<u64> {
+pub async fn keep(conn: Conn<'_>) -> Result<u64> {
     query(KEEP, ()).execute(conn).await
 }
 
 /// Queues a mail again. Returns false if the mail doesn't exist, is being sent, or was sent.
-pub async fn retry(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<bool> {
+pub async fn retry(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<bool> {
     Ok(query(RETRY, (id, now)).execute(conn).await? == 1)
 }
 
-pub async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<MailRecord>> {
+pub async fn by_id(conn: Conn<'_>, id: i64) -> Result<Option<MailRecord>> {
     query(BY_ID, id).fetch_optional(conn, record).await
 }
 
 /// Returns the mails with IDs below `before`, newest first.
-pub async fn newest(conn: &mut dyn Connection, before: i64, limit: i64) -> Result<Vec<MailRecord>> {
+pub async fn newest(conn: Conn<'_>, before: i64, limit: i64) -> Result<Vec<MailRecord>> {
     query(NEWEST, (before, limit)).fetch_all(conn, record).await
 }
 
 /// Returns how many mails are pending and how many have failed.
-pub async fn counts(conn: &mut dyn Connection) -> Result<(i64, i64)> {
+pub async fn counts(conn: Conn<'_>) -> Result<(i64, i64)> {
     let read = |row: &Row<'_>| Ok((row.get("waiting")?, row.get("failed")?));
     query(COUNTS, ()).fetch_one(conn, read).await
 }
 
 /// Deletes the mails that are no longer pending and were written at or before this time.
-pub async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+pub async fn forget(conn: Conn<'_>, before: Timestamp) -> Result<()> {
     query(FORGET, before).execute(conn).await.map(drop)
 }

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use domain::records::PasskeyRecord;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -38,7 +38,7 @@ pub struct Stored {
 }
 
 /// Returns the passkeys of an account, in the order in which they were added.
-pub async fn of(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<Stored>> {
+pub async fn of(conn: Conn<'_>, account_id: i64) -> Result<Vec<Stored>> {
     let read = |row: &Row<'_>| {
         Ok(Stored {
             record: PasskeyRecord {
@@ -61,12 +61,7 @@ pub struct New {
 }
 
 /// Adds a passkey. Returns false if its credential is already a passkey.
-pub async fn add(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    new: &New,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn add(conn: Conn<'_>, account_id: i64, new: &New, now: Timestamp) -> Result<bool> {
     let (hash, name) = (new.credential_hash.as_str(), new.name.as_str());
     let values = (account_id, hash, name, new.credential.as_str(), now);
     Ok(query(ADD, values).execute(conn).await? == 1)
@@ -75,7 +70,7 @@ pub async fn add(
 /// Stores the use of a passkey. Returns false if the passkey was removed or its stored counter
 /// isn't below the new one.
 pub async fn set_used(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     id: i64,
     credential: &str,
@@ -87,26 +82,22 @@ pub async fn set_used(
 }
 
 /// Removes a passkey. Returns false if the account has no such passkey.
-pub async fn remove(conn: &mut dyn Connection, account_id: i64, id: i64) -> Result<bool> {
+pub async fn remove(conn: Conn<'_>, account_id: i64, id: i64) -> Result<bool> {
     Ok(query(REMOVE, (account_id, id)).execute(conn).await? == 1)
 }
 
-pub(crate) async fn remove_all(conn: &mut dyn Connection, account_id: i64) -> Result<()> {
+pub(crate) async fn remove_all(conn: Conn<'_>, account_id: i64) -> Result<()> {
     query(REMOVE_ALL, account_id).execute(conn).await.map(drop)
 }
 
 /// Stores a session's passkey challenge in place of an earlier one. Returns false if there is no
 /// such session.
-pub async fn set_challenge(
-    conn: &mut dyn Connection,
-    token_hash: &str,
-    challenge: &str,
-) -> Result<bool> {
+pub async fn set_challenge(conn: Conn<'_>, token_hash: &str, challenge: &str) -> Result<bool> {
     Ok(query(SET_CHALLENGE, (token_hash, challenge)).execute(conn).await? == 1)
 }
 
 /// Returns the pending passkey challenge of a session.
-pub async fn challenge(conn: &mut dyn Connection, token_hash: &str) -> Result<Option<String>> {
+pub async fn challenge(conn: Conn<'_>, token_hash: &str) -> Result<Option<String>> {
     let challenge: Option<Option<String>> = query(CHALLENGE, token_hash)
         .fetch_optional(conn, |row| row.get("passkey_challenge"))
         .await?;
@@ -114,10 +105,6 @@ pub async fn challenge(conn: &mut dyn Connection, token_hash: &str) -> Result<Op
 }
 
 /// Consumes a session's passkey challenge. Returns false if it was already consumed or replaced.
-pub async fn take_challenge(
-    conn: &mut dyn Connection,
-    token_hash: &str,
-    challenge: &str,
-) -> Result<bool> {
+pub async fn take_challenge(conn: Conn<'_>, token_hash: &str, challenge: &str) -> Result<bool> {
     Ok(query(TAKE_CHALLENGE, (token_hash, challenge)).execute(conn).await? == 1)
 }

@@ -32,7 +32,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Executor as _, Postgres, Row as _};
 
 use super::history::{MessageTables, Partition, Range};
-use super::query::{Connection, Row, query, run, run_of};
+use super::query::{Conn, Row, query, run, run_of};
 use super::sql::{Sql, statements};
 use crate::error::{Result, timed_out};
 
@@ -150,8 +150,7 @@ statements! {
         SELECT COALESCE(
             CAST(MAX(EXTRACT(EPOCH FROM clock_timestamp() - at)) * 1000 AS bigint), 0) AS ms
         FROM (
-            SELECT xact_start AS at
-            FROM pg_stat_activity
+            SELECT xact_start AS at FROM pg_stat_activity
             WHERE xact_start IS NOT NULL AND backend_type <> 'autovacuum worker'
             UNION ALL SELECT prepared FROM pg_prepared_xacts) t");
     /// A partition that overlaps a range of IDs. The default partition has no bounds.
@@ -169,8 +168,7 @@ statements! {
         SELECT id
         FROM messages_other WHERE id >= $1 AND id < $2
         UNION ALL SELECT message_id FROM message_timeline_other
-        WHERE message_id >= $1 AND message_id < $2
-        LIMIT 1");
+        WHERE message_id >= $1 AND message_id < $2 LIMIT 1");
     const FORGET_UNUSUAL: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages WHERE message_id >= $1 AND message_id < $2 AND shard = $3");
 }
@@ -209,17 +207,17 @@ async fn is_reusable(conn: &mut PgConnection) -> std::result::Result<bool, sqlx:
 }
 
 /// Locks a chore until the transaction ends. Returns false if another transaction has locked it.
-pub(crate) async fn try_lock(conn: &mut dyn Connection, chore: i64) -> Result<bool> {
+pub(crate) async fn try_lock(conn: Conn<'_>, chore: i64) -> Result<bool> {
     query(TRY_LOCK, chore).fetch_one(conn, |row| row.get("mine")).await
 }
 
 /// Returns the server's clock in Unix milliseconds.
-pub(crate) async fn clock_ms(conn: &mut dyn Connection) -> Result<i64> {
+pub(crate) async fn clock_ms(conn: Conn<'_>) -> Result<i64> {
     query(CLOCK, ()).fetch_one(conn, |row| row.get("ms")).await
 }
 
 /// Returns the age of the oldest open transaction, in milliseconds.
-pub(crate) async fn oldest_ms(conn: &mut dyn Connection) -> Result<i64> {
+pub(crate) async fn oldest_ms(conn: Conn<'_>) -> Result<i64> {
     query(OLDEST, ()).fetch_one(conn, |row| row.get("ms")).await
 }
 
@@ -231,7 +229,7 @@ fn day_name(day: i64) -> String {
 }
 
 /// Returns a partition that overlaps this range of IDs.
-async fn partition(conn: &mut dyn Connection, range: Range) -> Result<Option<Partition>> {
+async fn partition(conn: Conn<'_>, range: Range) -> Result<Option<Partition>> {
     let finding = query(PARTITION, (range.from, range.below));
     let read = |row: &Row<'_>| {
         Ok(Partition {
@@ -243,18 +241,14 @@ async fn partition(conn: &mut dyn Connection, range: Range) -> Result<Option<Par
 }
 
 /// Returns the partition that has the messages of a day: the day's own or that of its week.
-pub(crate) async fn day_table(conn: &mut dyn Connection, day: i64) -> Result<Option<Partition>> {
+pub(crate) async fn day_table(conn: Conn<'_>, day: i64) -> Result<Option<Partition>> {
     partition(conn, Range::of_days(day, day + 1)).await
 }
 
 /// Creates the partitions of a day. Returns false if the day already has partitions, or if the
 /// default partition has rows of the day. With [`MessageTables::Week`], creates the partitions of
 /// the whole week instead, provided that no other day of the week has partitions or such rows.
-pub(crate) async fn make_day(
-    conn: &mut dyn Connection,
-    day: i64,
-    tables: MessageTables,
-) -> Result<bool> {
+pub(crate) async fn make_day(conn: Conn<'_>, day: i64, tables: MessageTables) -> Result<bool> {
     let mut made = Partition { suffix: day_name(day), range: Range::of_days(day, day + 1) };
     if !is_free(&mut *conn, made.range).await? {
         return Ok(false);
@@ -272,14 +266,14 @@ pub(crate) async fn make_day(
 }
 
 /// Returns whether no partition overlaps these IDs and the default partition has no rows with them.
-async fn is_free(conn: &mut dyn Connection, range: Range) -> Result<bool> {
+async fn is_free(conn: Conn<'_>, range: Range) -> Result<bool> {
     Ok(partition(&mut *conn, range).await?.is_none()
         && !query(STRAYS, (range.from, range.below)).finds(conn).await?)
 }
 
 /// Creates a partition of messages and one of their events. Each is created as a table and then
 /// attached, which doesn't block writers.
-async fn make_partition(conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
+async fn make_partition(conn: Conn<'_>, partition: &Partition) -> Result<()> {
     let Partition { suffix, range } = partition;
     // The statements run one at a time, because Citus would forward a script of several statements
     // as a whole, once for each statement.
@@ -300,7 +294,7 @@ async fn make_partition(conn: &mut dyn Connection, partition: &Partition) -> Res
     Ok(())
 }
 
-pub(crate) async fn drop_tables(conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
+pub(crate) async fn drop_tables(conn: Conn<'_>, partition: &Partition) -> Result<()> {
     run(&mut *conn, SHORT_WAIT).await?;
     for table in ["messages", "message_timeline"] {
         run_of(&mut *conn, format!("DROP TABLE {table}_{}", partition.suffix)).await?;
@@ -309,6 +303,6 @@ pub(crate) async fn drop_tables(conn: &mut dyn Connection, partition: &Partition
 }
 
 /// Deletes these messages from `unusual_messages`.
-pub(crate) async fn forget_unusual(conn: &mut dyn Connection, range: Range) -> Result<()> {
+pub(crate) async fn forget_unusual(conn: Conn<'_>, range: Range) -> Result<()> {
     query(FORGET_UNUSUAL, (range.from, range.below)).execute(conn).await.map(drop)
 }

@@ -4,7 +4,7 @@ use domain::records::PriceChangeRecord;
 use domain::{Money, Prefix, PriceChange, PriceHistory, PriceRow, Prices, Timestamp};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
@@ -28,7 +28,7 @@ statements! {
 }
 
 /// Returns the ID of the newest price change, or 0 if there is none.
-pub async fn version(conn: &mut dyn Connection) -> Result<i64> {
+pub async fn version(conn: Conn<'_>) -> Result<i64> {
     let read = |row: &Row<'_>| row.get::<Option<i64>>("version");
     let version = query(VERSION, ()).fetch_one(conn, read).await?;
     Ok(version.unwrap_or(0))
@@ -36,7 +36,7 @@ pub async fn version(conn: &mut dyn Connection) -> Result<i64> {
 
 /// Returns the ID of the newest price change and the drained carriers. A commit group needs both to
 /// admit sends.
-pub async fn version_and_drained(conn: &mut dyn Connection) -> Result<(i64, Vec<String>)> {
+pub async fn version_and_drained(conn: Conn<'_>) -> Result<(i64, Vec<String>)> {
     let read = |row: &Row<'_>| {
         let version: Option<i64> = row.get("version")?;
         Ok((version.unwrap_or(0), row.get::<Option<String>>("name")?))
@@ -47,13 +47,13 @@ pub async fn version_and_drained(conn: &mut dyn Connection) -> Result<(i64, Vec<
     Ok((version.unwrap_or(0), drained.collect()))
 }
 
-pub async fn history(conn: &mut dyn Connection) -> Result<PriceHistory> {
+pub async fn history(conn: Conn<'_>) -> Result<PriceHistory> {
     let rows = query(CHANGES, ()).fetch_all(conn, change).await?;
     Ok(PriceHistory::new(rows))
 }
 
 /// Returns all price changes and who set them, in the order in which they were set.
-pub async fn records(conn: &mut dyn Connection) -> Result<Vec<PriceChangeRecord>> {
+pub async fn records(conn: Conn<'_>) -> Result<Vec<PriceChangeRecord>> {
     let read = |row: &Row<'_>| {
         let PriceRow { id, change, from, set_at } = change(row)?;
         Ok(PriceChangeRecord { id, change, from, set_at, set_by: row.get("set_by")? })
@@ -62,13 +62,13 @@ pub async fn records(conn: &mut dyn Connection) -> Result<Vec<PriceChangeRecord>
 }
 
 /// Returns whether staff have set a price. All other prices come from the settings.
-pub async fn are_set_by_staff(conn: &mut dyn Connection) -> Result<bool> {
+pub async fn are_set_by_staff(conn: Conn<'_>) -> Result<bool> {
     query(SET_BY_STAFF, SETTINGS).finds(conn).await
 }
 
 /// Stores a price change that comes into force at `from`.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     change: &PriceChange,
     from: Timestamp,
     (now, by): (Timestamp, &str),

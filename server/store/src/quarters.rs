@@ -7,21 +7,17 @@ use std::collections::BTreeMap;
 use domain::quarter::{Figure, Figures, QuarterRange};
 use domain::{ApplicationId, MessageStatus, Money, Timestamp};
 
-use super::query::{Connection, Row, query};
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
 statements! {
-    const PERIODS: Sql = in_shard!(
-        r"
+    const PERIODS: Sql = Sql::in_shard(r"
         SELECT (quarter + $3) / $4 AS period, figure, CAST(SUM(n) AS BIGINT) AS n,
                CAST(SUM(cost) AS BIGINT) AS cost
-        FROM message_quarters
-        WHERE application_id = $1 AND test = $2 AND quarter >= $5 AND quarter < $6"
-            => " AND shard = $7",
-        r"
-        GROUP BY 1, 2",
-    );
+        FROM message_quarters WHERE application_id = $1 AND test = $2 AND quarter >= $5
+          AND quarter < $6{ AND shard = $shard}
+        GROUP BY 1, 2");
     /// `$1` is `[[application, test, quarter, figure, n to add, cost to add]]`.
     const ADD: Sql = Sql {
         sqlite: r"
@@ -45,13 +41,10 @@ statements! {
         ..Sql::IN_SHARD
     };
     /// The quarter hours below `$1` whose figures aren't folded.
-    const UNFOLDED: Sql = in_shard!(
-        r"
+    const UNFOLDED: Sql = Sql::in_shard(r"
         SELECT DISTINCT quarter
-        FROM message_quarters WHERE (node <> 0 OR writer <> 1) AND quarter < $1"
-            => " AND shard = $2",
-        " ORDER BY quarter",
-    );
+        FROM message_quarters WHERE (node <> 0 OR writer <> 1) AND quarter < $1{ AND shard = $shard}
+        ORDER BY quarter");
     /// Locks the figures in the order in which other transactions change them.
     const LOCK_PARTS: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
@@ -60,11 +53,10 @@ statements! {
             FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
             ORDER BY application_id, test, figure, node, writer FOR UPDATE) q");
     /// Returns what it deletes, so that no figure is lost that another transaction adds meanwhile.
-    const TAKE_PARTS: Sql = in_shard!(
-        "DELETE FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1)"
-            => " AND shard = $2",
-        " RETURNING application_id, test, figure, n, cost",
-    );
+    const TAKE_PARTS: Sql = Sql::in_shard(r"
+        DELETE FROM message_quarters
+        WHERE quarter = $1 AND (node <> 0 OR writer <> 1){ AND shard = $shard}
+        RETURNING application_id, test, figure, n, cost");
 }
 
 /// The key of a figure. Transactions update figures in the order of these keys.
@@ -106,12 +98,7 @@ impl Changes {
     }
 
     /// Writes the changes to the rows of a node and a writer.
-    pub(crate) async fn write(
-        self,
-        conn: &mut dyn Connection,
-        node: i64,
-        writer: i64,
-    ) -> Result<()> {
+    pub(crate) async fn write(self, conn: Conn<'_>, node: i64, writer: i64) -> Result<()> {
         let rows = self.0.into_iter();
         let rows = rows.map(|(key, (n, cost))| {
             let Key { application_id, test, quarter, figure } = key;
@@ -153,7 +140,7 @@ fn figure(row: &Row<'_>) -> Result<Figure> {
 
 /// Adds an application's figures to the periods of a range.
 pub async fn add_periods(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     range: QuarterRange,
     periods: &mut BTreeMap<i64, Figures>,
@@ -174,13 +161,13 @@ pub async fn add_periods(
 
 /// Returns the quarter hours below this one whose figures aren't folded. Such figures are in
 /// several rows, or in a row that a process adds to.
-pub async fn unfolded(conn: &mut dyn Connection, below: i64) -> Result<Vec<i64>> {
+pub async fn unfolded(conn: Conn<'_>, below: i64) -> Result<Vec<i64>> {
     query(UNFOLDED, below).fetch_all(conn, |row| row.get("quarter")).await
 }
 
 /// Folds a quarter hour's figures into one row per figure. Other processes may change the figures
 /// meanwhile. Their changes are folded by a later call.
-pub async fn fold(conn: &mut dyn Connection, quarter: i64) -> Result<()> {
+pub async fn fold(conn: Conn<'_>, quarter: i64) -> Result<()> {
     if conn.dialect().is_shared() {
         query(LOCK_PARTS, quarter).finds(&mut *conn).await?;
     }

@@ -18,8 +18,8 @@ use super::file::{blocking, reading};
 use super::sql::{Dialect, Sql};
 use crate::error::{Error, Fault, Result};
 
-/// A connection that runs statements.
-pub enum Conn<'c> {
+/// A connection of the library that reaches the database.
+pub enum Backend<'c> {
     /// A connection to a SQLite file. `None` once the connection is released.
     File(Option<&'c mut rusqlite::Connection>),
     /// A connection to PostgreSQL.
@@ -28,7 +28,7 @@ pub enum Conn<'c> {
 
 /// A type that can lend a connection.
 pub trait Connection: Send {
-    fn conn(&mut self) -> Conn<'_>;
+    fn backend(&mut self) -> Backend<'_>;
 
     /// Returns the shard whose rows the connection reads and writes. `None` if its statements name
     /// no shard.
@@ -44,28 +44,31 @@ pub trait Connection: Send {
 
     /// Returns the kind of database that the connection leads to.
     fn dialect(&mut self) -> Dialect {
-        match self.conn() {
-            Conn::File(_) => Dialect::Sqlite,
-            Conn::Postgres(_) => Dialect::Postgres,
+        match self.backend() {
+            Backend::File(_) => Dialect::Sqlite,
+            Backend::Postgres(_) => Dialect::Postgres,
         }
     }
 }
 
+/// A connection that runs statements.
+pub type Conn<'c> = &'c mut dyn Connection;
+
 impl Connection for PgConnection {
-    fn conn(&mut self) -> Conn<'_> {
-        Conn::Postgres(self)
+    fn backend(&mut self) -> Backend<'_> {
+        Backend::Postgres(self)
     }
 }
 
 impl Connection for Transaction<'_, Postgres> {
-    fn conn(&mut self) -> Conn<'_> {
-        Conn::Postgres(self)
+    fn backend(&mut self) -> Backend<'_> {
+        Backend::Postgres(self)
     }
 }
 
 impl<C: Connection + ?Sized> Connection for &mut C {
-    fn conn(&mut self) -> Conn<'_> {
-        (**self).conn()
+    fn backend(&mut self) -> Backend<'_> {
+        (**self).backend()
     }
 
     fn shard(&self) -> Option<Shard> {
@@ -84,8 +87,8 @@ pub struct At<C> {
 }
 
 impl<C: Connection> Connection for At<C> {
-    fn conn(&mut self) -> Conn<'_> {
-        self.conn.conn()
+    fn backend(&mut self) -> Backend<'_> {
+        self.conn.backend()
     }
 
     fn shard(&self) -> Option<Shard> {
@@ -250,15 +253,15 @@ impl<'a> Query<'a> {
     }
 
     /// Runs a statement that returns no rows. Returns the number of affected rows.
-    pub(crate) async fn execute(self, conn: &mut dyn Connection) -> Result<u64> {
+    pub(crate) async fn execute(self, conn: Conn<'_>) -> Result<u64> {
         let shard = conn.shard();
-        match conn.conn() {
-            Conn::File(conn) => blocking(|| {
+        match conn.backend() {
+            Backend::File(conn) => blocking(|| {
                 let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
                 bind_by_number(&mut statement, &self.arguments)?;
                 Ok(statement.raw_execute()? as u64)
             }),
-            Conn::Postgres(conn) => {
+            Backend::Postgres(conn) => {
                 let query = self.on_server(shard)?;
                 Ok(Box::pin(query.execute(conn)).await?.rows_affected())
             }
@@ -267,12 +270,12 @@ impl<'a> Query<'a> {
 
     pub(crate) async fn fetch_all<T>(
         self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         read: impl Fn(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
         let shard = conn.shard();
-        match conn.conn() {
-            Conn::File(conn) => {
+        match conn.backend() {
+            Backend::File(conn) => {
                 let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
                 bind_by_number(&mut statement, &self.arguments)?;
                 let reads = statement.readonly();
@@ -284,7 +287,7 @@ impl<'a> Query<'a> {
                 };
                 if reads { reading(run) } else { blocking(run) }
             }
-            Conn::Postgres(conn) => {
+            Backend::Postgres(conn) => {
                 let query = self.on_server(shard)?;
                 let rows = Box::pin(query.fetch_all(conn)).await?;
                 rows.into_iter().map(|row| read(&Row::Postgres(row))).collect()
@@ -295,13 +298,13 @@ impl<'a> Query<'a> {
     /// Reads the first row, if there is one.
     pub(crate) async fn fetch_optional<T>(
         self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         read: impl Fn(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
         let shard = conn.shard();
-        match conn.conn() {
-            Conn::File(_) => Ok(self.fetch_all(conn, read).await?.into_iter().next()),
-            Conn::Postgres(conn) => {
+        match conn.backend() {
+            Backend::File(_) => Ok(self.fetch_all(conn, read).await?.into_iter().next()),
+            Backend::Postgres(conn) => {
                 let query = self.on_server(shard)?;
                 let row = Box::pin(query.fetch_optional(conn)).await?;
                 row.map(|row| read(&Row::Postgres(row))).transpose()
@@ -312,7 +315,7 @@ impl<'a> Query<'a> {
     /// Reads the first row of a statement that always returns a row.
     pub(crate) async fn fetch_one<T>(
         self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         read: impl Fn(&Row<'_>) -> Result<T>,
     ) -> Result<T> {
         let statement = match &self.text {
@@ -324,7 +327,7 @@ impl<'a> Query<'a> {
     }
 
     /// Returns whether the statement returns a row.
-    pub async fn finds(self, conn: &mut dyn Connection) -> Result<bool> {
+    pub async fn finds(self, conn: Conn<'_>) -> Result<bool> {
         Ok(self.fetch_optional(conn, |_| Ok(())).await?.is_some())
     }
 
@@ -385,15 +388,15 @@ fn bind_by_number(statement: &mut Statement<'_>, arguments: &[Argument<'_>]) -> 
 }
 
 /// Runs several statements without parameters.
-pub async fn run(conn: &mut dyn Connection, script: &'static str) -> Result<()> {
+pub async fn run(conn: Conn<'_>, script: &'static str) -> Result<()> {
     run_of(conn, script.to_owned()).await
 }
 
 /// Runs several statements that the program built. The text must not contain outside input.
-pub(crate) async fn run_of(conn: &mut dyn Connection, script: String) -> Result<()> {
-    match conn.conn() {
-        Conn::File(conn) => blocking(|| Ok(given(conn)?.execute_batch(&script)?)),
-        Conn::Postgres(conn) => {
+pub(crate) async fn run_of(conn: Conn<'_>, script: String) -> Result<()> {
+    match conn.backend() {
+        Backend::File(conn) => blocking(|| Ok(given(conn)?.execute_batch(&script)?)),
+        Backend::Postgres(conn) => {
             Box::pin(sqlx::raw_sql(AssertSqlSafe(script)).execute(conn)).await?;
             Ok(())
         }

@@ -3,100 +3,73 @@
 use domain::{ApplicationId, Kind, Money, Reference, Submission, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
-use super::transaction::WriteTx;
+use super::sql::{Sql, statements};
+use super::transaction::Tx;
 use crate::error::Result;
 
 /// Longer than a message waits for its next attempt or for the opening of a route.
 const PUT_OFF_MAX_MS: i64 = 60 * 60 * 1000;
 
 statements! {
-    const LEAST: Sql = in_shard!(
-        "SELECT MIN(message_id) AS id FROM queue" => " WHERE shard = $1",
-    );
+    const LEAST: Sql = Sql::in_shard(
+        "SELECT MIN(message_id) AS id FROM queue{ WHERE shard = $shard}");
     const QUEUED: Sql = Sql {
         sqlite: "SELECT message_id FROM queue WHERE message_id = ?1",
         postgres: r"
-            SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found
-            FROM queue
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found FROM queue
+            WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
-    const RESUME: Sql = in_shard!(
-        r"
+    const RESUME: Sql = Sql::in_shard(r"
         UPDATE queue SET deferred = 0, due_at = $3
         WHERE message_id IN (
-            SELECT message_id FROM queue WHERE application_id = $1 AND deferred = 1"
-            => " AND shard = $4",
-        r" LIMIT $2)
-          AND deferred = 1" => " AND shard = $4",
-        r"
+            SELECT message_id FROM queue
+            WHERE application_id = $1 AND deferred = 1{ AND shard = $shard} LIMIT $2)
+          AND deferred = 1{ AND shard = $shard}
           AND EXISTS (
               SELECT 1 FROM applications
-              WHERE id = $1 AND effective_status <> 'Suspended'"
-            => " AND shard = $4",
-        ")",
-    );
-    const DEFERRED_WITHOUT_SUSPENSION: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM applications
-        WHERE effective_status <> 'Suspended'" => " AND shard = $1",
-        r"
+              WHERE id = $1 AND effective_status <> 'Suspended'{ AND shard = $shard})");
+    const DEFERRED_WITHOUT_SUSPENSION: Sql = Sql::in_shard(r"
+        SELECT id FROM applications
+        WHERE effective_status <> 'Suspended'{ AND shard = $shard}
           AND EXISTS (
-              SELECT 1 FROM queue WHERE application_id = applications.id AND deferred = 1"
-            => " AND shard = $1",
-        ")",
-    );
+              SELECT 1 FROM queue WHERE application_id = applications.id
+                AND deferred = 1{ AND shard = $shard})");
     /// `SELECT DISTINCT` would read all rows.
-    const NEXT_CARRIER: Sql = in_shard!(
-        r"
+    const NEXT_CARRIER: Sql = Sql::in_shard(r"
         SELECT MIN(carrier) AS carrier
         FROM (
-            SELECT MIN(carrier) AS carrier FROM queue WHERE lease_token = 0 AND carrier > $1"
-            => " AND shard = $2",
-        r"
+            SELECT MIN(carrier) AS carrier FROM queue
+            WHERE lease_token = 0 AND carrier > $1{ AND shard = $shard}
             UNION ALL
-            SELECT MIN(carrier) AS carrier FROM queue WHERE lease_token <> 0 AND carrier > $1"
-            => " AND shard = $2",
-        ") AS c",
-    );
-    const CARRIER_OF: Sql = in_shard!(
-        "SELECT carrier, due_at, lease_token FROM queue WHERE message_id = $1"
-            => " AND shard = $2");
-    const ANY_UNCLAIMED: Sql = in_shard!(
-        "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND shard = $2",
-        " LIMIT 1",
-    );
+            SELECT MIN(carrier) AS carrier FROM queue
+            WHERE lease_token <> 0 AND carrier > $1{ AND shard = $shard}) AS c");
+    const CARRIER_OF: Sql = Sql::in_shard(r"
+        SELECT carrier, due_at, lease_token FROM queue WHERE message_id = $1{ AND shard = $shard}");
+    const ANY_UNCLAIMED: Sql = Sql::in_shard(r"
+        SELECT message_id FROM queue
+        WHERE carrier = $1 AND lease_token = 0{ AND shard = $shard} LIMIT 1");
     /// Scheduled messages all have an expiry of their own. `$3` bounds the time for which other
     /// messages wait for another attempt, so that this doesn't read all scheduled messages. SQLite
     /// would build a tree for a list of all three values of `deferred`.
-    const WAITING: Sql = in_shard!(
-        r"
+    const WAITING: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n,
                MIN(CASE WHEN expires_at IS NULL THEN message_id END) AS id,
                MIN(CASE WHEN expires_at IS NOT NULL AND lease_token = 0 THEN due_at END) AS at
         FROM (
             SELECT message_id, expires_at, lease_token, due_at
-            FROM queue WHERE carrier = $1 AND lease_token <> 0" => " AND shard = $4",
-        r"
+            FROM queue WHERE carrier = $1 AND lease_token <> 0{ AND shard = $shard}
             UNION ALL
-            SELECT message_id, expires_at, lease_token, due_at
-            FROM queue
+            SELECT message_id, expires_at, lease_token, due_at FROM queue
             WHERE carrier = $1 AND deferred IN (0, 1) AND bulk IN (0, 1) AND lease_token = 0
-              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)" => " AND shard = $4",
-        r"
+              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL){ AND shard = $shard}
             UNION ALL
-            SELECT message_id, expires_at, lease_token, due_at
-            FROM queue
+            SELECT message_id, expires_at, lease_token, due_at FROM queue
             WHERE carrier = $1 AND deferred = 2 AND bulk IN (0, 1) AND lease_token = 0
-              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)" => " AND shard = $4",
-        ") AS q",
-    );
+              AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)
+              { AND shard = $shard}) AS q");
     /// The values of a row are message, application, carrier, due at and lease token. The remaining
     /// values are the same for all rows: `expires_at`, `bulk`, `deferred` and 0 attempts. On
     /// PostgreSQL this statement queues only the unclaimed messages of batches. There,
@@ -118,13 +91,11 @@ statements! {
         sqlite: r"
             -- The plus sign keeps SQLite from using an index by carrier. With such an index it
             -- would sort all rows of the carrier for each chunk.
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND submission = 0
             ORDER BY message_id LIMIT $3",
         postgres: r"
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 AND submission = 0
               AND shard = $4
             ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
@@ -132,19 +103,16 @@ statements! {
     };
     const UNROUTED: Sql = Sql {
         sqlite: r"
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE carrier = $1 AND deferred IN (0, 1) AND bulk IN (0, 1) AND due_at <= $3
               AND lease_token = 0 AND submission = 0
             UNION ALL
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE carrier = $1 AND deferred = 2 AND bulk IN (0, 1) AND due_at <= $3
               AND lease_token = 0 AND submission = 0
             LIMIT $2",
         postgres: r"
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE carrier = $1 AND deferred >= 0 AND deferred <= 2 AND bulk IN (0, 1)
               AND due_at <= $3 AND lease_token = 0 AND submission = 0 AND shard = $4
             LIMIT $2 FOR UPDATE SKIP LOCKED",
@@ -160,17 +128,13 @@ statements! {
             JOIN applications a ON a.id = q.application_id
             WHERE q.message_id = ?1 AND m.test = 0",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by,
-                        m.segments)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by,
+                m.segments)), '[]')::text AS found
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
-            WHERE q.message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+            WHERE q.message_id = ANY ({ids})
               AND q.shard = $4 AND m.shard = $4 AND a.shard = $4 AND m.id BETWEEN $2 AND $3
               AND m.test = 0",
         ..Sql::IN_SHARD
@@ -192,10 +156,7 @@ statements! {
         sqlite: r"
             DELETE FROM queue WHERE message_id = ?1",
         postgres: r"
-            DELETE FROM queue
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            DELETE FROM queue WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     const DROP_UNCLAIMED: Sql = Sql {
@@ -205,8 +166,7 @@ statements! {
             RETURNING message_id",
         postgres: r"
             DELETE FROM queue
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+            WHERE message_id = ANY ({ids})
               AND lease_token = 0 AND (submission = 0 OR $2 = 1) AND shard = $3
             RETURNING message_id",
         ..Sql::IN_SHARD
@@ -235,35 +195,24 @@ statements! {
               AND bulk = 1 AND submission <> 0 AND shard = $3",
         ..Sql::IN_SHARD
     };
-    const OF_BATCH: Sql = in_shard!(
-        r"
-        SELECT message_id
-        FROM queue
+    const OF_BATCH: Sql = Sql::in_shard(r"
+        SELECT message_id FROM queue
         WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
-          AND bulk = 1 AND lease_token = 0" => " AND shard = $4",
-        " ORDER BY message_id LIMIT $3",
-    );
-    const COST_OF_BATCH: Sql = in_shard!(
-        r"
+          AND bulk = 1 AND lease_token = 0{ AND shard = $shard} ORDER BY message_id LIMIT $3");
+    const COST_OF_BATCH: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n, CAST(COALESCE(SUM(m.cost), 0) AS BIGINT) AS cost
         FROM queue q
-        JOIN messages m ON m.id = q.message_id AND m.id BETWEEN $1 AND $2" => " AND m.shard = $3",
-        r"
+        JOIN messages m ON m.id = q.message_id AND m.id BETWEEN $1 AND $2{ AND m.shard = $shard}
         WHERE q.message_id BETWEEN $1 AND $2
-          AND (q.message_id & {slot_bits}) = ($2 & {slot_bits}) AND q.bulk = 1"
-            => " AND q.shard = $3",
-    );
-    const RELEASE_HELD: Sql = in_shard!(
-        r"
+          AND (q.message_id & {slot_bits}) = ($2 & {slot_bits})
+          AND q.bulk = 1{ AND q.shard = $shard}");
+    const RELEASE_HELD: Sql = Sql::in_shard(r"
         UPDATE queue SET deferred = 0, due_at = $4
         WHERE message_id IN (
-            SELECT message_id
-            FROM queue
+            SELECT message_id FROM queue
             WHERE message_id BETWEEN $1 AND $2 AND (message_id & {slot_bits}) = ($2 & {slot_bits})
-              AND deferred = 2" => " AND shard = $5",
-        r" LIMIT $3)
-          AND deferred = 2" => " AND shard = $5",
-    );
+              AND deferred = 2{ AND shard = $shard} LIMIT $3)
+          AND deferred = 2{ AND shard = $shard}");
     /// `$1` is `[[ID, due at, attempts to add, submission, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
         sqlite: r"
@@ -283,7 +232,7 @@ statements! {
 }
 
 /// Returns the least ID of the messages in the queue.
-pub async fn least(conn: &mut dyn Connection) -> Result<Option<i64>> {
+pub async fn least(conn: Conn<'_>) -> Result<Option<i64>> {
     query(LEAST, ()).fetch_one(conn, |row| row.get("id")).await
 }
 
@@ -310,11 +259,7 @@ pub struct QueuedAs {
     pub deferred: bool,
 }
 
-pub async fn insert(
-    conn: &mut dyn Connection,
-    rows: &[QueuedRow],
-    queued_as: QueuedAs,
-) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, rows: &[QueuedRow], queued_as: QueuedAs) -> Result<()> {
     let values = rows.iter().map(|r| {
         let carrier = r.carrier.as_str();
         (r.message_id, r.application_id, carrier, r.due_at, r.lease_token, r.expires_at)
@@ -325,14 +270,14 @@ pub async fn insert(
 }
 
 /// Returns the applications that have deferred messages but aren't suspended.
-pub async fn deferred_without_suspension(conn: &mut dyn Connection) -> Result<Vec<ApplicationId>> {
+pub async fn deferred_without_suspension(conn: Conn<'_>) -> Result<Vec<ApplicationId>> {
     query(DEFERRED_WITHOUT_SUSPENSION, ()).fetch_all(conn, |row| row.get("id")).await
 }
 
 /// Resumes at most `limit` deferred messages of an application, and returns how many it resumed.
 /// Resumes none if the application is suspended.
 pub async fn resume(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     limit: i64,
     now: Timestamp,
@@ -342,7 +287,7 @@ pub async fn resume(
 
 /// Returns the carriers that have messages in the queue. The name of messages without a route is
 /// empty.
-pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+pub async fn carriers(conn: Conn<'_>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     if has_unclaimed(conn, "").await? {
         found.push(String::new());
@@ -358,7 +303,7 @@ pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
 /// Returns the carrier that a message in the queue waits for, and when it is due: `None` if it is
 /// being submitted. The carrier is empty if no route fits.
 pub async fn carrier_of(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     message: Transid,
 ) -> Result<Option<(String, Option<Timestamp>)>> {
     query(CARRIER_OF, message.0)
@@ -371,16 +316,12 @@ pub async fn carrier_of(
 }
 
 /// Returns how many messages wait for a carrier, and since when.
-pub async fn waiting(
-    conn: &mut dyn Connection,
-    carrier: &str,
-    now: Timestamp,
-) -> Result<QueueState> {
+pub async fn waiting(conn: Conn<'_>, carrier: &str, now: Timestamp) -> Result<QueueState> {
     query(WAITING, (carrier, now, now.plus_ms(PUT_OFF_MAX_MS))).fetch_one(conn, read_state).await
 }
 
 /// Returns whether a carrier has an unclaimed row.
-pub async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+pub async fn has_unclaimed(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     query(ANY_UNCLAIMED, carrier).finds(conn).await
 }
 
@@ -388,7 +329,7 @@ pub async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<b
 /// carrier has, or may have, a segment. On PostgreSQL, locks the returned rows and leaves out rows
 /// that another transaction has locked.
 pub async fn unclaimed(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     after: Transid,
     limit: i64,
@@ -399,7 +340,7 @@ pub async fn unclaimed(
 /// Like [`unclaimed`], for a carrier whose rows no worker claims. Returns the due rows in any
 /// order.
 pub async fn unrouted(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     now: Timestamp,
     limit: i64,
@@ -421,13 +362,13 @@ pub struct Routed {
     pub segments: usize,
 }
 
-pub async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
+pub async fn routed(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
     let finding = query(ROUTED, ()).bind(tx.among(ids));
     finding.find_each(tx, ids.iter().copied(), "queue").await
 }
 
 /// Returns those of these messages that are in the queue.
-pub async fn queued(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
+pub async fn queued(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
     let finding = query(QUEUED, ());
     let found: Vec<(i64,)> = finding.find_each(tx, ids.iter().copied(), "queue").await?;
     Ok(found.into_iter().map(|(id,)| Transid(id)).collect())
@@ -441,7 +382,7 @@ pub struct Moved {
 
 /// Moves unclaimed rows to other carriers. Skips rows that have been claimed, and messages of which
 /// a carrier has, or may have, a segment.
-pub async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
+pub async fn move_to(tx: &mut Tx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
     let moving = query(MOVE, now);
     let values = rows.iter().map(|row| (row.message_id, &row.carrier));
     moving.execute_each(tx, values).await.map(drop)
@@ -457,7 +398,7 @@ pub struct QueueState {
     pub oldest: Option<Timestamp>,
 }
 
-pub async fn state(conn: &mut dyn Connection, now: Timestamp) -> Result<QueueState> {
+pub async fn state(conn: Conn<'_>, now: Timestamp) -> Result<QueueState> {
     let mut state = QueueState { waiting: 0, oldest: None };
     for carrier in carriers(conn).await? {
         let of_carrier = waiting(conn, &carrier, now).await?;
@@ -476,14 +417,14 @@ fn read_state(row: &Row<'_>) -> Result<QueueState> {
 /// Defers rows, each for the reason with this number ([`super::claims::DueRow::deferred`]). A lease
 /// on such a row stays valid, so that an answer to an earlier submit still counts.
 pub async fn defer(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     rows: impl Iterator<Item = (Transid, i64)> + Send,
 ) -> Result<()> {
     query(DEFER, ()).execute_each(tx, rows).await.map(drop)
 }
 
 /// Deletes rows, whether they are claimed or not.
-pub async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
+pub async fn drop_all(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -493,25 +434,21 @@ pub async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
 
 /// Deletes those of these rows that aren't claimed, and returns them. Rows of messages of which a
 /// carrier has, or may have, a segment are deleted only if `begun` is true.
-pub async fn drop_unclaimed(
-    tx: &mut WriteTx<'_>,
-    ids: &[Transid],
-    begun: bool,
-) -> Result<Vec<Transid>> {
+pub async fn drop_unclaimed(tx: &mut Tx<'_>, ids: &[Transid], begun: bool) -> Result<Vec<Transid>> {
     let dropping = query(DROP_UNCLAIMED, begun);
     dropping.fetch_each(tx, ids.iter().copied(), |row| row.get("message_id")).await
 }
 
 /// Exempts rows from the cancellation of their batch: those that are claimed, and those of messages
 /// of which a carrier has, or may have, a segment.
-pub async fn let_claimed_go(conn: &mut dyn Connection, (first, last): (i64, i64)) -> Result<()> {
+pub async fn let_claimed_go(conn: Conn<'_>, (first, last): (i64, i64)) -> Result<()> {
     query(LET_LEASED_GO, (first, last)).execute(&mut *conn).await?;
     query(LET_BEGUN_GO, (first, last)).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` unclaimed rows of a batch, in the order of their IDs.
 pub async fn of_batch(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (first, last): (i64, i64),
     limit: i64,
 ) -> Result<Vec<Transid>> {
@@ -519,10 +456,7 @@ pub async fn of_batch(
 }
 
 /// Returns the number and the cost of the messages of a batch that its cancellation stops.
-pub async fn cost_of_batch(
-    conn: &mut dyn Connection,
-    (first, last): (i64, i64),
-) -> Result<(i64, Money)> {
+pub async fn cost_of_batch(conn: Conn<'_>, (first, last): (i64, i64)) -> Result<(i64, Money)> {
     let read = |row: &Row<'_>| Ok((row.get("n")?, row.get("cost")?));
     query(COST_OF_BATCH, (first, last)).fetch_one(conn, read).await
 }
@@ -530,7 +464,7 @@ pub async fn cost_of_batch(
 /// Makes at most `limit` deferred rows of a batch due again, after a pause. Returns how many there
 /// were.
 pub async fn release_held(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (first, last): (i64, i64),
     limit: i64,
     now: Timestamp,
@@ -563,7 +497,7 @@ impl Requeued {
 }
 
 /// Ends the claims of rows. Each row can be claimed again at its `due_at`.
-pub async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<()> {
+pub async fn requeue(tx: &mut Tx<'_>, rows: &[Requeued]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }

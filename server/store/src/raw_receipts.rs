@@ -4,8 +4,8 @@ use domain::ids::{compose_id, id_unix_ms};
 use domain::support::ReceiptKind;
 use domain::{Timestamp, Transid};
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use super::unmatched_receipts::WaitingReceipt;
 use crate::error::Result;
@@ -152,7 +152,7 @@ pub enum Selection<'a> {
     Number(&'a str),
 }
 
-pub async fn insert(conn: &mut dyn Connection, rows: &[RawReceiptRow]) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, rows: &[RawReceiptRow]) -> Result<()> {
     let values = rows.iter().map(|row| {
         let (id, kind) = (row.id, row.kind.as_str());
         let ids = (&row.written_id, &row.parameter_id);
@@ -164,7 +164,7 @@ pub async fn insert(conn: &mut dyn Connection, rows: &[RawReceiptRow]) -> Result
 }
 
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     selection: Selection<'_>,
     limit: i64,
@@ -179,17 +179,13 @@ pub async fn list(
 }
 
 /// Whether a carrier has receipts with this state that wasn't known when they came.
-pub async fn has_unknown_state(
-    conn: &mut dyn Connection,
-    carrier: &str,
-    state: &str,
-) -> Result<bool> {
+pub async fn has_unknown_state(conn: Conn<'_>, carrier: &str, state: &str) -> Result<bool> {
     query(HAS_UNKNOWN, (carrier, state)).finds(conn).await
 }
 
 /// Returns the oldest receipts with this state that wasn't known when they came.
 pub async fn with_unknown_state(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     state: &str,
     limit: i64,
@@ -199,10 +195,7 @@ pub async fn with_unknown_state(
 
 /// Stores what the states of these receipts mean. Each has its ID, its kind and its error as a
 /// stable code.
-pub async fn set_kinds(
-    conn: &mut dyn Connection,
-    rows: &[(i64, ReceiptKind, Option<String>)],
-) -> Result<()> {
+pub async fn set_kinds(conn: Conn<'_>, rows: &[(i64, ReceiptKind, Option<String>)]) -> Result<()> {
     let values = rows.iter().map(|(id, kind, error)| (*id, kind.as_str(), error));
     query(SET_KIND, ()).execute_each(conn, values).await.map(drop)
 }
@@ -210,7 +203,7 @@ pub async fn set_kinds(
 /// Stores the messages of receipts that were matched later. Leaves out receipts without an ID if
 /// several to the number came at about the same time.
 pub async fn set_messages<'a>(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     matched: impl Iterator<Item = (&'a WaitingReceipt, Transid)> + Send,
 ) -> Result<()> {
@@ -229,23 +222,16 @@ pub async fn set_messages<'a>(
 }
 
 fn read(row: &Row<'_>) -> Result<RawReceiptRow> {
-    Ok(RawReceiptRow {
-        id: row.get("id")?,
-        carrier: row.get("carrier")?,
+    from_row!(row => RawReceiptRow {
+        id, carrier,
         kind: row::word(row, "raw_receipts", "kind", ReceiptKind::parse)?,
-        written_id: row.get("written_id")?,
-        parameter_id: row.get("parameter_id")?,
-        number: row.get("number")?,
-        state: row.get("state")?,
-        error: row.get("error")?,
-        raw: row.get("raw")?,
-        message_id: row.get("message_id")?,
+        written_id, parameter_id, number, state, error, raw, message_id,
     })
 }
 
 /// Deletes at most `limit` receipts that came before this time, oldest first. Returns whether there
 /// may be more.
-pub async fn forget(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<bool> {
+pub async fn forget(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<bool> {
     let deleted = query(FORGET, (compose_id(before.unix_ms(), 0), limit)).execute(conn).await?;
     Ok(deleted >= limit.unsigned_abs())
 }

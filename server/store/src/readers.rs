@@ -10,7 +10,7 @@ use sqlx::{PgPool, Postgres, Transaction};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::file::{blocking, limit_short_reads};
-use super::query::{Conn, Connection, run};
+use super::query::{Backend, Connection, run};
 use super::{postgres, sqlite};
 use crate::error::{Fault, Result};
 
@@ -77,11 +77,11 @@ impl Readers {
 }
 
 impl Connection for Reader {
-    fn conn(&mut self) -> Conn<'_> {
+    fn backend(&mut self) -> Backend<'_> {
         match self {
-            Self::File(reader) => Conn::File(reader.conn.as_mut()),
-            Self::Postgres(conn) => Conn::Postgres(conn),
-            Self::Snapshot(tx) => Conn::Postgres(tx),
+            Self::File(reader) => Backend::File(reader.conn.as_mut()),
+            Self::Postgres(conn) => Backend::Postgres(conn),
+            Self::Snapshot(tx) => Backend::Postgres(tx),
         }
     }
 }

@@ -3,8 +3,9 @@
 
 use domain::{ApplicationId, Transid};
 
-use super::query::{Connection, Row, query};
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::row::from_row;
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// The newest messages whose `$column` has the value `$3`. Covers the applications whose IDs are
@@ -22,8 +23,7 @@ macro_rules! found_by {
                 " ON m.application_id = a.id AND m.test = t.test AND m.",
                 $column,
                 r" = $3 AND m.id >= $4
-            WHERE a.id > $1 AND a.id <= $2
-            ORDER BY m.id DESC LIMIT $5"
+            WHERE a.id > $1 AND a.id <= $2 ORDER BY m.id DESC LIMIT $5"
             ),
             // Without the limit PostgreSQL might join by reading all messages of the days.
             postgres: concat!(
@@ -32,14 +32,12 @@ macro_rules! found_by {
             FROM applications a
             CROSS JOIN (VALUES (0), (1)) t (test)
             CROSS JOIN LATERAL (
-                SELECT id, application_id, test
-                FROM messages
+                SELECT id, application_id, test FROM messages
                 WHERE application_id = a.id AND test = t.test AND ",
                 $column,
                 r" = $3 AND id >= $4 AND shard = $6
                 ORDER BY id DESC LIMIT $5) m
-            WHERE a.id > $1 AND a.id <= $2 AND a.shard = $6
-            ORDER BY m.id DESC LIMIT $5"
+            WHERE a.id > $1 AND a.id <= $2 AND a.shard = $6 ORDER BY m.id DESC LIMIT $5"
             ),
             ..Sql::IN_SHARD
         }
@@ -48,22 +46,19 @@ macro_rules! found_by {
 
 statements! {
     /// The last of the next `$2` applications, or null if none follows.
-    const LAST_OF_NEXT: Sql = in_shard!(
-        r"
+    const LAST_OF_NEXT: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS id
-        FROM (SELECT id FROM applications WHERE id > $1" => " AND shard = $3",
-        " ORDER BY id LIMIT $2) a",
-    );
+        FROM (
+            SELECT id FROM applications
+            WHERE id > $1{ AND shard = $shard} ORDER BY id LIMIT $2) a");
     /// `$2` is a carrier, or empty for all.
-    const UNKNOWN: Sql = in_shard!(
-        r"
+    const UNKNOWN: Sql = Sql::in_shard(r"
         SELECT m.id, m.application_id, m.test
         FROM applications a
         CROSS JOIN messages m
         WHERE m.application_id = a.id AND m.test = 0 AND m.status = {unknown} AND m.id >= $1
-          AND ($2 = '' OR m.carrier = $2)" => " AND a.shard = $4 AND m.shard = $4",
-        " ORDER BY m.id DESC LIMIT $3",
-    );
+          AND ($2 = '' OR m.carrier = $2){ AND a.shard = $shard AND m.shard = $shard}
+          ORDER BY m.id DESC LIMIT $3");
     const BY_NUMBER: Sql = found_by!("number", "messages_by_number");
     const BY_REQUESTID: Sql = found_by!("requestid", "messages_by_requestid");
 }
@@ -86,26 +81,18 @@ pub struct MessageLocation {
 
 /// Reads a [`MessageLocation`] from the columns `application_id`, `test` and `id`.
 pub(crate) fn location(row: &Row<'_>) -> Result<MessageLocation> {
-    Ok(MessageLocation {
-        application_id: row.get("application_id")?,
-        test: row.get("test")?,
-        transid: row.get("id")?,
-    })
+    from_row!(row => MessageLocation { application_id, test, transid: row.get("id")? })
 }
 
 /// Returns the last of the `count` applications that follow `after`, or `None` if none follows.
-pub async fn last_of_next(
-    conn: &mut dyn Connection,
-    after: i64,
-    count: i64,
-) -> Result<Option<i64>> {
+pub async fn last_of_next(conn: Conn<'_>, after: i64, count: i64) -> Result<Option<i64>> {
     query(LAST_OF_NEXT, (after, count)).fetch_one(conn, |row| row.get("id")).await
 }
 
 /// Returns the newest messages whose IDs are at least `from`. Covers the applications whose IDs are
 /// above `after` and at most `last`.
 pub async fn find(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     key: Key<'_>,
     (after, last): (i64, i64),
     from: i64,
@@ -121,7 +108,7 @@ pub async fn find(
 /// Returns the newest live messages whose outcome is unknown and whose IDs are at least `from`, of
 /// one carrier or of all.
 pub async fn unknown(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: Option<&str>,
     from: i64,
     limit: i64,

@@ -5,10 +5,10 @@ use domain::pumping::{CountryOutcomes, VARIED_DIGITS};
 use domain::{ApplicationId, Kind, Money, Number, Timestamp, ids};
 
 use super::opt_outs::OptedOut;
-use super::query::{Connection, query};
-use super::row;
-use super::sql::{Sql, in_shard, statements};
-use crate::WriteTx;
+use super::query::{Conn, query};
+use super::row::{self, from_row};
+use super::sql::{Sql, statements};
+use crate::Tx;
 use crate::error::Result;
 
 const MINUTE_MS: i64 = 60_000;
@@ -36,16 +36,14 @@ statements! {
             CROSS JOIN LATERAL (
                 SELECT COUNT(*) FILTER (WHERE f.id >= $2) AS hour, COUNT(*) AS day
                 FROM (
-                    SELECT i.id
-                    FROM messages i
+                    SELECT i.id FROM messages i
                     WHERE i.application_id = (r.value ->> 0)::bigint
                       AND i.test + 0 = (r.value ->> 1)::bigint
                       AND i.number = r.value ->> 2 AND i.id >= $3
                       AND i.kind = 'international' AND i.released = 0 AND i.unit_price > 0
                       AND i.shard = $4
                     UNION ALL
-                    SELECT l.id
-                    FROM messages l
+                    SELECT l.id FROM messages l
                     WHERE l.application_id = (r.value ->> 0)::bigint
                       AND l.test + 0 = (r.value ->> 1)::bigint
                       AND l.number = r.value ->> 3 AND l.id >= $3
@@ -60,41 +58,30 @@ statements! {
         SELECT COUNT(*) AS n
         FROM (SELECT pg_advisory_xact_lock(hashtextextended('recipients', $1))) l");
     /// The newest messages of a live key.
-    const SENT: Sql = in_shard!(
-        r"
-        SELECT id, number, kind, cost
-        FROM messages
-        WHERE application_id = $1 AND test = 0 AND id >= $2 AND released = 0 AND unit_price > 0"
-            => " AND shard = $4",
-        " ORDER BY id DESC LIMIT $3",
-    );
+    const SENT: Sql = Sql::in_shard(r"
+        SELECT id, number, kind, cost FROM messages
+        WHERE application_id = $1 AND test = 0 AND id >= $2 AND released = 0
+          AND unit_price > 0{ AND shard = $shard} ORDER BY id DESC LIMIT $3");
     /// Numbers between these two may also be longer. The limit bounds the work.
-    const SIMILAR: Sql = in_shard!(
-        r"
+    const SIMILAR: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT id
-            FROM messages
+            SELECT id FROM messages
             WHERE application_id = $1 AND test = $2 AND number BETWEEN $3 AND $4 AND kind = $5
-              AND id >= $6 AND released = 0 AND LENGTH(number) = LENGTH($3)"
-            => " AND shard = $7",
-        " LIMIT 20000) m",
-    );
+              AND id >= $6 AND released = 0 AND LENGTH(number) = LENGTH($3){ AND shard = $shard}
+              LIMIT 20000) m");
     /// Messages whose price was released never went to the country. The limit bounds the work.
     /// The expression of the number keeps SQLite from reading all messages to the country instead of
     /// those of the last hour.
-    const TO_COUNTRY: Sql = in_shard!(
-        r"
+    const TO_COUNTRY: Sql = Sql::in_shard(r"
         SELECT COUNT(CASE WHEN m.id >= $5 THEN 1 END) AS recent,
                COUNT(CASE WHEN m.status >= {delivered} THEN 1 END) AS ended,
                COUNT(CASE WHEN m.status = {delivered} THEN 1 END) AS delivered
         FROM (
-            SELECT id, status
-            FROM messages
+            SELECT id, status FROM messages
             WHERE application_id = $1 AND test = $2 AND kind = 'international'
-              AND number || '' BETWEEN $3 AND $4 AND id >= $6 AND released = 0" => " AND shard = $7",
-        " LIMIT 20000) m",
-    );
+              AND number || '' BETWEEN $3 AND $4 AND id >= $6 AND released = 0{ AND shard = $shard}
+              LIMIT 20000) m");
 }
 
 /// A recipient: the application that sends to it, whether it does so with the test key, and the
@@ -104,7 +91,7 @@ pub type Recipient = OptedOut;
 /// Returns how many messages these recipients got recently. Messages whose price was released, and
 /// free ones, don't count.
 pub async fn recent(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     recipients: &[Recipient],
     country_code: &str,
     now: Timestamp,
@@ -122,7 +109,7 @@ pub async fn recent(
 }
 
 /// Lets no other expansion count messages to an application's recipients until the commit.
-pub async fn lock(tx: &mut WriteTx<'_>, application_id: ApplicationId) -> Result<()> {
+pub async fn lock(tx: &mut Tx<'_>, application_id: ApplicationId) -> Result<()> {
     if tx.must_lock() {
         query(LOCK_COUNTS, application_id).finds(tx).await?;
     }
@@ -152,7 +139,7 @@ pub struct StoredMessage {
 /// Returns at most `limit` of the charged live messages that an application has sent since a time,
 /// newest first.
 pub async fn sent_since(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     since: Timestamp,
     limit: i64,
@@ -174,7 +161,7 @@ pub async fn sent_since(
 /// the last 10 minutes. These numbers, as carriers get them, are `block` and [`VARIED_DIGITS`] more
 /// digits.
 pub async fn similar(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     block: &str,
     country_code: &str,
@@ -200,7 +187,7 @@ fn varied(block: &str, digit: &str) -> String {
 
 /// Returns how an application's messages to the country with this code fared.
 pub async fn to_country(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     code: &str,
@@ -211,12 +198,6 @@ pub async fn to_country(
     let first = |ms: i64| ids::compose_id(now.plus_ms(-ms).unix_ms(), 0);
     let (recent, hour) = (first(10 * MINUTE_MS), first(60 * MINUTE_MS));
     query(TO_COUNTRY, (application_id, test, code, last, recent, hour))
-        .fetch_one(conn, |row| {
-            Ok(CountryOutcomes {
-                recent: row.get("recent")?,
-                ended: row.get("ended")?,
-                delivered: row.get("delivered")?,
-            })
-        })
+        .fetch_one(conn, |row| from_row!(row => CountryOutcomes { recent, ended, delivered }))
         .await
 }

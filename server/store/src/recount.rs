@@ -3,32 +3,26 @@
 use domain::{ApplicationId, Money, Reference};
 
 use super::installation;
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const AFTER: Sql = in_shard!(
-        "SELECT id, reference FROM applications WHERE id > $1" => " AND shard = $3",
-        " ORDER BY id LIMIT $2",
-    );
+    const AFTER: Sql = Sql::in_shard(r"
+        SELECT id, reference FROM applications
+        WHERE id > $1{ AND shard = $shard} ORDER BY id LIMIT $2");
     /// A charge for a message that isn't dropped has the cost of the message, or -1 if there is no
     /// such message.
-    const NEWEST: Sql = in_shard!(
-        r"
+    const NEWEST: Sql = Sql::in_shard(r"
         SELECT a.balance, t.id, t.balance_after,
                CASE WHEN t.credit_account = $1 THEN t.amount ELSE -t.amount END AS change,
                CASE WHEN t.kind = {charge} AND t.message_id >= $3
                     THEN COALESCE(m.cost, -1) END AS cost
         FROM applications a
-        LEFT JOIN transfers t ON t.application_id = $1" => " AND t.shard = $4",
-        r"
-        LEFT JOIN messages m ON m.id = t.message_id" => " AND m.shard = $4",
-        r"
-        WHERE a.id = $1" => " AND a.shard = $4",
-        " ORDER BY t.id DESC LIMIT $2",
-    );
+        LEFT JOIN transfers t ON t.application_id = $1{ AND t.shard = $shard}
+        LEFT JOIN messages m ON m.id = t.message_id{ AND m.shard = $shard}
+        WHERE a.id = $1{ AND a.shard = $shard} ORDER BY t.id DESC LIMIT $2");
 }
 
 /// The balance of an application and its newest transfers, newest first.
@@ -47,7 +41,7 @@ pub struct Recounted {
 
 /// Returns the applications of a shard that follow one, by ID.
 pub async fn after(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: ApplicationId,
     limit: i64,
 ) -> Result<Vec<(ApplicationId, Reference)>> {
@@ -58,7 +52,7 @@ pub async fn after(
 
 /// Returns an application's balance and newest transfers as one snapshot has them. A message that
 /// is dropped during the call seems to be missing.
-pub async fn newest(conn: &mut dyn Connection, id: ApplicationId, limit: i64) -> Result<Newest> {
+pub async fn newest(conn: Conn<'_>, id: ApplicationId, limit: i64) -> Result<Newest> {
     let low = installation::history_low(&mut *conn).await?;
     let mut balance = Money::ZERO;
     let rows = query(NEWEST, (id, limit, low)).fetch_all(conn, |row| {

@@ -2,7 +2,7 @@
 
 mod paths;
 #[cfg(test)]
-mod plans;
+pub(crate) mod tests;
 
 pub use paths::{Condition, Path};
 
@@ -10,17 +10,16 @@ use domain::records::MessageRecord;
 use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Argument, Connection, Query, Row, query, query_in_shard};
+use super::query::{Argument, Conn, Query, Row, query, query_in_shard};
 use super::row;
-use super::sql::{Dialect, Sql, in_shard, statements};
+use super::sql::{Dialect, Sql, statements};
 use crate::error::Result;
 
 statements! {
     /// Counts at most `$1` rows, and reads only an index.
-    const QUEUED: Sql = in_shard!(
-        "SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue" => " WHERE shard = $2",
-        " LIMIT $1) q",
-    );
+    const QUEUED: Sql = Sql::in_shard(r"
+        SELECT COUNT(*) AS n
+        FROM (SELECT message_id FROM queue{ WHERE shard = $shard} LIMIT $1) q");
 }
 
 /// A selection of messages of one application and one kind of key, listed newest first.
@@ -40,7 +39,6 @@ pub struct Span {
     pub below: i64,
 }
 
-/// A stored message.
 pub struct MessageRow {
     pub application_id: ApplicationId,
     pub record: MessageRecord,
@@ -132,7 +130,7 @@ pub fn spans(dialect: Dialect, whole: Span) -> Vec<Span> {
 
 /// Returns the newest messages of a span, at most `limit`.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     selection: &Selection,
     path: Path,
     span: Span,
@@ -149,7 +147,7 @@ pub async fn list(
 /// Returns the scheduled messages of a key that are due after a time and an ID, and that have at
 /// least the ID `least`. Returns at most `limit`, the next due first.
 pub async fn scheduled(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     (after, after_id): (Timestamp, Transid),
     least: i64,
@@ -163,7 +161,7 @@ pub async fn scheduled(
 }
 
 /// Returns the messages with these IDs, in any order.
-pub async fn by_ids(conn: &mut dyn Connection, ids: &[Transid]) -> Result<Vec<MessageRow>> {
+pub async fn by_ids(conn: Conn<'_>, ids: &[Transid]) -> Result<Vec<MessageRow>> {
     let (Some(least), Some(greatest)) = (ids.iter().min(), ids.iter().max()) else {
         return Ok(Vec::new());
     };
@@ -186,7 +184,7 @@ pub struct Counted {
 /// Counts the messages of a span along a path, at most `limit`. Applies only the condition that the
 /// path is for.
 pub async fn count(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     selection: &Selection,
     path: Path,
     span: Span,
@@ -206,39 +204,6 @@ fn begin<'a>(sql: String, selection: &Selection, span: Span, limit: i64) -> Quer
 }
 
 /// Counts the messages that no carrier has accepted yet, at most `limit`.
-pub async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
+pub async fn queued(conn: Conn<'_>, limit: i64) -> Result<i64> {
     query(QUEUED, limit).fetch_one(conn, |row| row.get("n")).await
-}
-
-/// Returns every statement that [`list`] and [`count`] can build.
-#[cfg(test)]
-pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
-    let mut statements = vec![paths::list_by_id(dialect), paths::list_scheduled(dialect)];
-    for path in Path::ALL {
-        for chosen in 0..16 {
-            let conditions = some_conditions(chosen);
-            let leading = conditions.iter().find(|condition| condition.path() == Some(path));
-            // A path that needs a condition is never taken without it.
-            if leading.is_some() || path == Path::Application {
-                statements.push(path.count(dialect, leading));
-            }
-            if leading.is_some() || matches!(path, Path::Application | Path::Queue) {
-                statements.push(path.list(dialect, &conditions));
-            }
-        }
-    }
-    statements
-}
-
-/// Returns those of the four conditions whose bit is set in `chosen`.
-#[cfg(test)]
-fn some_conditions(chosen: u32) -> Vec<Condition> {
-    let all = [
-        Condition::Requestid(String::new()),
-        Condition::Batch(BatchId(0)),
-        Condition::Number(String::new()),
-        Condition::Status(MessageStatus::Rejected),
-    ];
-    let chosen = all.into_iter().enumerate().filter(|(place, _)| chosen >> place & 1 == 1);
-    chosen.map(|(_, condition)| condition).collect()
 }

@@ -7,6 +7,16 @@ use serde::de::Error as _;
 use super::query::Row;
 use crate::error::{Error, Fault, Result};
 
+/// Makes a struct of a row. A field without a value is read from the column of its name.
+macro_rules! from_row {
+    ($row:ident => $type:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => {
+        Ok($type { $($field: $crate::row::from_row!(@ $row $field $($value)?)),* })
+    };
+    (@ $row:ident $field:ident) => { $row.get(stringify!($field))? };
+    (@ $row:ident $field:ident $value:expr) => { $value };
+}
+pub(crate) use from_row;
+
 /// Reads a value from a text column that must hold one of a type's codes.
 pub fn word<T>(
     row: &Row<'_>,
@@ -71,7 +81,6 @@ pub(crate) fn batch_from_number<'de, D: serde::Deserializer<'de>>(
     Ok(Option::<i64>::deserialize(from)?.map(BatchId))
 }
 
-/// Serializes rows as a JSON parameter.
 pub fn json(rows: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::Failed(error.into()))
 }

@@ -3,7 +3,8 @@
 use domain::Timestamp;
 
 use super::passkeys;
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -51,7 +52,7 @@ pub struct Stored {
 
 /// Sets an account's second factor. Codes up to this step are already used.
 pub async fn set(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     secret: &str,
     step: i64,
@@ -60,38 +61,27 @@ pub async fn set(
     query(SET, (account_id, secret, now, step)).execute(conn).await.map(drop)
 }
 
-pub async fn of(conn: &mut dyn Connection, account_id: i64) -> Result<Option<Stored>> {
-    let read = |row: &Row<'_>| {
-        Ok(Stored {
-            secret: row.get("secret")?,
-            created_at: row.get("created_at")?,
-            codes: row.get("codes")?,
-        })
-    };
+pub async fn of(conn: Conn<'_>, account_id: i64) -> Result<Option<Stored>> {
+    let read = |row: &Row<'_>| from_row!(row => Stored { secret, created_at, codes });
     query(OF, account_id).fetch_optional(conn, read).await
 }
 
 /// Returns the account and the encrypted secret of the newest second factor.
-pub async fn newest(conn: &mut dyn Connection) -> Result<Option<(i64, String)>> {
+pub async fn newest(conn: Conn<'_>) -> Result<Option<(i64, String)>> {
     let read = |row: &Row<'_>| Ok((row.get("account_id")?, row.get("secret")?));
     query(NEWEST, ()).fetch_optional(conn, read).await
 }
 
 /// Uses up the code of a step. Returns false if this code or a later one was already used, or if
 /// the secret was replaced.
-pub async fn use_step(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    secret: &str,
-    step: i64,
-) -> Result<bool> {
+pub async fn use_step(conn: Conn<'_>, account_id: i64, secret: &str, step: i64) -> Result<bool> {
     let using = query(USE_STEP, (account_id, secret, step));
     Ok(using.execute(conn).await? == 1)
 }
 
 /// Returns the number of consecutive wrong codes and the time of the last one. `None` without a
 /// second factor.
-pub async fn wrong(conn: &mut dyn Connection, account_id: i64) -> Result<Option<(i64, Timestamp)>> {
+pub async fn wrong(conn: Conn<'_>, account_id: i64) -> Result<Option<(i64, Timestamp)>> {
     query(WRONG, account_id)
         .fetch_optional(conn, |row| Ok((row.get("wrong_codes")?, row.get("wrong_at")?)))
         .await
@@ -100,7 +90,7 @@ pub async fn wrong(conn: &mut dyn Connection, account_id: i64) -> Result<Option<
 /// Counts an attempt as wrong before its code is checked. `before` is the number of wrong attempts
 /// so far. Returns false if another attempt was counted in the meantime.
 pub async fn count_wrong(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     before: i64,
     now: Timestamp,
@@ -110,24 +100,20 @@ pub async fn count_wrong(
 }
 
 /// Resets the number of consecutive wrong codes, after a correct code or a new password.
-pub async fn end_wrong(conn: &mut dyn Connection, account_id: i64) -> Result<()> {
+pub async fn end_wrong(conn: Conn<'_>, account_id: i64) -> Result<()> {
     query(END_WRONG, account_id).execute(conn).await.map(drop)
 }
 
 /// Removes an account's second factor, recovery codes and passkeys. Returns false if the account
 /// had no second factor.
-pub async fn remove(conn: &mut dyn Connection, account_id: i64) -> Result<bool> {
+pub async fn remove(conn: Conn<'_>, account_id: i64) -> Result<bool> {
     query(REMOVE_CODES, account_id).execute(&mut *conn).await?;
     passkeys::remove_all(&mut *conn, account_id).await?;
     Ok(query(REMOVE, account_id).execute(conn).await? == 1)
 }
 
 /// Replaces the recovery codes.
-pub async fn set_codes(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    hashes: &[String],
-) -> Result<()> {
+pub async fn set_codes(conn: Conn<'_>, account_id: i64, hashes: &[String]) -> Result<()> {
     query(REMOVE_CODES, account_id).execute(&mut *conn).await?;
     for hash in hashes {
         query(ADD_CODE, (account_id, hash.as_str())).execute(&mut *conn).await?;
@@ -136,6 +122,6 @@ pub async fn set_codes(
 }
 
 /// Uses up a recovery code. Returns false if there is no such code.
-pub async fn use_code(conn: &mut dyn Connection, account_id: i64, hash: &str) -> Result<bool> {
+pub async fn use_code(conn: Conn<'_>, account_id: i64, hash: &str) -> Result<bool> {
     Ok(query(USE_CODE, (account_id, hash)).execute(conn).await? == 1)
 }

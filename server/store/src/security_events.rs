@@ -4,8 +4,8 @@ use domain::Timestamp;
 use domain::records::SecurityEventRecord;
 use domain::security_event::SecurityEventKind;
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -32,7 +32,7 @@ pub struct Origin {
 
 /// Records an event, with or without an account, and returns its ID.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     now: Timestamp,
     account_id: Option<i64>,
     kind: SecurityEventKind,
@@ -53,7 +53,7 @@ pub async fn insert(
 }
 
 /// Writes a row and deletes it, to check that the database can be written.
-pub async fn probe(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+pub async fn probe(conn: Conn<'_>, now: Timestamp) -> Result<()> {
     let kind = SecurityEventKind::Throttled;
     let id = insert(conn, now, None, kind, &Origin::default(), None).await?;
     query(DELETE, id).execute(conn).await.map(drop)
@@ -61,23 +61,21 @@ pub async fn probe(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
 
 /// Returns the latest events of an account, newest first.
 pub async fn of_account(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     limit: i64,
 ) -> Result<Vec<SecurityEventRecord>> {
     let read = |row: &Row<'_>| {
-        Ok(SecurityEventRecord {
-            at: row.get("at")?,
+        from_row!(row => SecurityEventRecord {
+            at,
             kind: row::word(row, "security_events", "kind", SecurityEventKind::parse)?,
-            address: row.get("address")?,
-            user_agent: row.get("user_agent")?,
-            detail: row.get("detail")?,
+            address, user_agent, detail,
         })
     };
     query(OF_ACCOUNT, (account_id, limit)).fetch_all(conn, read).await
 }
 
 /// Deletes the events at or before this time.
-pub async fn sweep(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+pub async fn sweep(conn: Conn<'_>, before: Timestamp) -> Result<()> {
     query(SWEEP, before).execute(conn).await.map(drop)
 }

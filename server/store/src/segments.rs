@@ -4,31 +4,27 @@ use domain::support::SegmentRecord;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
-use super::row::{self, json};
-use super::sql::{Sql, in_shard, statements};
-use super::transaction::WriteTx;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row, json};
+use super::sql::{Sql, statements};
+use super::transaction::Tx;
 use crate::error::Result;
 use crate::planted::is_planted;
 
 statements! {
     /// Compares numbers in the carrier's format: local numbers have the country code in front.
-    const BEING_SUBMITTED: Sql = in_shard!(
-        r"
+    const BEING_SUBMITTED: Sql = Sql::in_shard(r"
         SELECT q.message_id
         FROM queue q
         JOIN messages m ON m.id = q.message_id
         WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 AND m.id >= $5
           AND (
               (m.kind = 'international' AND m.number = $2)
-                OR (m.kind = 'local' AND $3 || m.number = $2))"
-            => " AND q.shard = $6 AND m.shard = $6",
-        " LIMIT 1",
-    );
+                OR (m.kind = 'local' AND $3 || m.number = $2)){ AND q.shard = $shard
+                AND m.shard = $shard} LIMIT 1");
     /// `$2` and `$3` are the number with and without the country code. Reads each application's
     /// messages to the number by an index.
-    const ANOTHER_NAMED: Sql = in_shard!(
-        r"
+    const ANOTHER_NAMED: Sql = Sql::in_shard(r"
         SELECT s.message_id
         FROM applications a
         CROSS JOIN messages m
@@ -37,29 +33,20 @@ statements! {
           AND ((m.kind = 'international' AND m.number = $2)
             OR (m.kind = 'local' AND m.number = $3))
           AND m.id >= $6 AND s.message_id = m.id AND s.carrier = $1 AND s.status = {submitted}
-          AND s.carrier_message_id IS NOT NULL AND s.submitted_at BETWEEN $4 AND $5"
-            => " AND a.shard = $7 AND m.shard = $7 AND s.shard = $7",
-        " LIMIT 1",
-    );
-    const OF_MESSAGE: Sql = in_shard!(
-        r"
+          AND s.carrier_message_id IS NOT NULL
+          AND s.submitted_at BETWEEN $4
+            AND $5{ AND a.shard = $shard AND m.shard = $shard AND s.shard = $shard} LIMIT 1");
+    const OF_MESSAGE: Sql = Sql::in_shard(r"
         SELECT segment, carrier, carrier_message_id, status, error, submits, submitted_at
-        FROM segments WHERE message_id = $1" => " AND shard = $2",
-        " ORDER BY segment",
-    );
-    const FORGET: Sql = in_shard!(
-        "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2" => " AND shard = $3",
-    );
-    const HAS_UNANSWERED: Sql = in_shard!(
-        r"
+        FROM segments WHERE message_id = $1{ AND shard = $shard} ORDER BY segment");
+    const FORGET: Sql = Sql::in_shard(
+        "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2{ AND shard = $shard}");
+    const HAS_UNANSWERED: Sql = Sql::in_shard(r"
         SELECT 1 AS found FROM segments
-        WHERE carrier = $1 AND status IN ({submitted}, {unknown}) AND carrier_message_id IS NULL"
-            => " AND shard = $2",
-        " LIMIT 1",
-    );
-    const OLDEST: Sql = in_shard!(
-        "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
-    );
+        WHERE carrier = $1 AND status IN ({submitted}, {unknown})
+          AND carrier_message_id IS NULL{ AND shard = $shard} LIMIT 1");
+    const OLDEST: Sql = Sql::in_shard(
+        "SELECT MIN(message_id) AS id FROM segments{ WHERE shard = $shard}");
     /// Stores segments that were submitted, for the first time or again. If a segment is already
     /// stored with the same carrier message ID, it wasn't submitted again: its ID was stored early,
     /// before the message's other segments were answered. `$1` is `[[message, segment, segments,
@@ -121,16 +108,10 @@ statements! {
                    carrier_message_id IS NOT NULL
             FROM segments WHERE message_id = ?1",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        message_id, segment, segments, status, error, submits,
-                        CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)),
-                '[]')::text AS found
-            FROM segments
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            SELECT COALESCE(json_agg(json_build_array(
+                message_id, segment, segments, status, error, submits,
+                CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)), '[]')::text AS found
+            FROM segments WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     const NAMED: Sql = Sql {
@@ -138,14 +119,10 @@ statements! {
             SELECT ?1, message_id, segment, segments, application_id, status
             FROM segments WHERE carrier = ?3 AND carrier_message_id = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        (r.value ->> 0)::bigint,
-                        json_build_array(
-                            s.message_id, s.segment, s.segments, s.application_id, s.status))
-                    ORDER BY s.message_id),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                (r.value ->> 0)::bigint,
+                json_build_array(s.message_id, s.segment, s.segments, s.application_id, s.status)
+            ) ORDER BY s.message_id), '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1
               AND s.shard = $3",
@@ -163,18 +140,15 @@ statements! {
             CROSS JOIN messages m ON m.id = s.message_id
             WHERE s.carrier = ?3 AND s.carrier_message_id = ?2",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
+            SELECT COALESCE(json_agg(json_build_array(
+                (r.value ->> 0)::bigint,
+                json_build_array(
                     json_build_array(
-                        (r.value ->> 0)::bigint,
-                        json_build_array(
-                            json_build_array(
-                                s.message_id, s.segment, s.segments, s.application_id, s.status),
-                            s.submitted_at, m.sender,
-                            CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END,
-                            COALESCE(m.sending_at, m.created_at)))
-                    ORDER BY s.message_id),
-                '[]')::text AS found
+                        s.message_id, s.segment, s.segments, s.application_id, s.status),
+                    s.submitted_at, m.sender,
+                    CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END,
+                    COALESCE(m.sending_at, m.created_at))
+            ) ORDER BY s.message_id), '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1
               AND s.shard = $5
@@ -200,12 +174,9 @@ statements! {
                   AND s.carrier_message_id IS NULL)
             WHERE address IN (SELECT value FROM json_each($1))",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        json_build_array(message_id, segment, segments, application_id, status),
-                        submitted_at, sender, address, sending_at)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                json_build_array(message_id, segment, segments, application_id, status),
+                submitted_at, sender, address, sending_at)), '[]')::text AS found
             FROM (
                 SELECT s.message_id, s.segment, s.segments, s.application_id, s.status,
                        s.submitted_at, m.sender,
@@ -235,10 +206,7 @@ statements! {
     const DROP: Sql = Sql {
         sqlite: "DELETE FROM segments WHERE message_id = ?1",
         postgres: r"
-            DELETE FROM segments
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2",
+            DELETE FROM segments WHERE message_id = ANY ({ids}) AND shard = $2",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[message, segment, status, error]]`.
@@ -256,7 +224,6 @@ statements! {
     };
 }
 
-/// A submitted segment.
 pub struct NewSegment {
     pub message_id: Transid,
     pub segment: u16,
@@ -319,7 +286,7 @@ pub struct Unanswered {
 
 /// Stores submitted segments. If a segment is already stored, it was submitted again.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
@@ -331,7 +298,7 @@ pub async fn insert(
 /// that already has one. Inserts segments that aren't stored yet, and changes nothing else of
 /// stored segments.
 pub async fn set_ids(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     rows: &[NewSegment],
     carrier: &str,
     now: Timestamp,
@@ -340,7 +307,7 @@ pub async fn set_ids(
 }
 
 async fn write(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     statement: Sql,
     rows: &[NewSegment],
     carrier: &str,
@@ -355,23 +322,19 @@ async fn write(
 }
 
 /// Returns the segments of a message in order, as staff see them.
-pub async fn of_message(conn: &mut dyn Connection, message: Transid) -> Result<Vec<SegmentRecord>> {
+pub async fn of_message(conn: Conn<'_>, message: Transid) -> Result<Vec<SegmentRecord>> {
     let read = |row: &Row<'_>| {
-        Ok(SegmentRecord {
-            segment: row.get("segment")?,
-            carrier: row.get("carrier")?,
+        from_row!(row => SegmentRecord {
+            segment, carrier,
             carrier_id: row.get("carrier_message_id")?,
-            status: row::status(row, "segments")?,
-            error: row.get("error")?,
-            submits: row.get("submits")?,
-            submitted_at: row.get("submitted_at")?,
+            status: row::status(row, "segments")?, error, submits, submitted_at,
         })
     };
     query(OF_MESSAGE, message).fetch_all(conn, read).await
 }
 
 /// Returns the submitted segments of these messages.
-pub async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segment>> {
+pub async fn of(tx: &mut Tx<'_>, messages: &[Transid]) -> Result<Vec<Segment>> {
     if messages.is_empty() {
         return Ok(Vec::new());
     }
@@ -383,7 +346,7 @@ pub async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segmen
 /// segments are in the order of their messages: if the carrier has used an ID again, the newest
 /// segment comes last.
 pub async fn with_ids(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     ids: &[&str],
 ) -> Result<Vec<(usize, SegmentId)>> {
@@ -398,7 +361,7 @@ pub async fn with_ids(
 /// Returns the segments with these carrier message IDs as they are stored, each with the index of
 /// its ID in `ids`. On PostgreSQL, leaves out messages with IDs below `least`.
 pub async fn stored_as(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     ids: &[&str],
     country_code: &str,
@@ -412,7 +375,7 @@ pub async fn stored_as(
 /// Returns the segments for these numbers that were submitted to a carrier and got no answer. The
 /// numbers are in the carrier's format. On PostgreSQL, leaves out messages with IDs below `least`.
 pub async fn unanswered(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     numbers: &[String],
     country_code: &str,
@@ -427,14 +390,14 @@ pub async fn unanswered(
 }
 
 /// Returns whether a carrier has a segment whose carrier message ID is unknown.
-pub async fn has_unanswered(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+pub async fn has_unanswered(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     query(HAS_UNANSWERED, carrier).finds(conn).await
 }
 
 /// Returns whether a connection to the carrier has claimed another message to this number. Leaves
 /// out messages with IDs below `least`.
 pub async fn is_another_submitted(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     number: &str,
     country_code: &str,
@@ -449,7 +412,7 @@ pub async fn is_another_submitted(
 /// carrier message ID, and no receipt has come for it yet. The number is in the carrier's format.
 /// Leaves out messages with IDs below `least`.
 pub async fn is_another_named(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     number: &str,
     (country_code, least): (&str, i64),
@@ -468,7 +431,7 @@ pub struct SegmentEnding<'a> {
 }
 
 /// Makes segments final. Skips segments that were already final.
-pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
+pub async fn finish(tx: &mut Tx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -478,19 +441,19 @@ pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<
 }
 
 /// Stores that a carrier accepted these segments, after it was unknown.
-pub async fn settle(tx: &mut WriteTx<'_>, accepted: &[(Transid, u16)]) -> Result<()> {
+pub async fn settle(tx: &mut Tx<'_>, accepted: &[(Transid, u16)]) -> Result<()> {
     let rows = accepted.iter().copied();
     query(SETTLE, ()).execute_each(tx, rows).await.map(drop)
 }
 
 /// Deletes the segments of messages that the carrier never got.
-pub async fn drop_all(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<()> {
+pub async fn drop_all(tx: &mut Tx<'_>, messages: &[Transid]) -> Result<()> {
     query(DROP, ()).execute_each(tx, messages.iter().copied()).await.map(drop)
 }
 
 /// Deletes segments of messages with IDs below `below`, oldest first. A call covers a range of
 /// `ids` message IDs. Returns false if there was nothing to delete.
-pub async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
+pub async fn forget(conn: Conn<'_>, below: i64, ids: i64) -> Result<bool> {
     let oldest: Option<i64> = query(OLDEST, ()).fetch_one(conn, |row| row.get("id")).await?;
     let Some(oldest) = oldest.filter(|oldest| *oldest < below) else {
         return Ok(false);

@@ -4,7 +4,8 @@ use domain::Timestamp;
 use domain::records::{AccountRecord, DeviceRecord};
 
 use super::accounts;
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
+use super::row::from_row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -35,8 +36,7 @@ statements! {
     const SAVE: Sql = Sql::same(r"
         UPDATE sessions SET data = $2, last_seen_at = $3 WHERE token_hash = $1");
     const LOAD: Sql = Sql::same(r"
-        SELECT account_id, data, created_at, last_seen_at
-        FROM sessions
+        SELECT account_id, data, created_at, last_seen_at FROM sessions
         WHERE token_hash = $1 AND last_seen_at > $2 AND created_at > $3");
     const TOUCH: Sql = Sql::same(r"
         UPDATE sessions SET last_seen_at = $2 WHERE token_hash = $1 AND last_seen_at < $2");
@@ -73,8 +73,7 @@ statements! {
     const SET_STEPPED_UP: Sql = Sql::same(r"
         UPDATE sessions SET stepped_up_at = $3 WHERE token_hash = $1 AND account_id = $2");
     const DEVICES: Sql = Sql::same(r"
-        SELECT id, token_hash, user_agent, address, created_at, last_seen_at
-        FROM sessions
+        SELECT id, token_hash, user_agent, address, created_at, last_seen_at FROM sessions
         WHERE account_id = $1 AND last_seen_at > $2 AND created_at > $3
         ORDER BY last_seen_at DESC, id DESC");
     const DEVICE: Sql = Sql::same(r"
@@ -94,7 +93,6 @@ pub struct Valid {
     pub made_after: Timestamp,
 }
 
-/// A stored session.
 pub struct Stored {
     pub account_id: Option<i64>,
     pub data: String,
@@ -103,51 +101,31 @@ pub struct Stored {
 }
 
 /// Stores a session. Returns false if a session with this token already exists.
-pub async fn insert(
-    conn: &mut dyn Connection,
-    token_hash: &str,
-    data: &str,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn insert(conn: Conn<'_>, token_hash: &str, data: &str, now: Timestamp) -> Result<bool> {
     Ok(query(INSERT, (token_hash, data, now)).execute(conn).await? == 1)
 }
 
 /// Saves a session's data. Does nothing if there is no such session.
-pub async fn save(
-    conn: &mut dyn Connection,
-    token_hash: &str,
-    data: &str,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn save(conn: Conn<'_>, token_hash: &str, data: &str, now: Timestamp) -> Result<()> {
     query(SAVE, (token_hash, data, now)).execute(conn).await.map(drop)
 }
 
-pub async fn load(
-    conn: &mut dyn Connection,
-    token_hash: &str,
-    valid: Valid,
-) -> Result<Option<Stored>> {
-    let read = |row: &Row<'_>| {
-        Ok(Stored {
-            account_id: row.get("account_id")?,
-            data: row.get("data")?,
-            created_at: row.get("created_at")?,
-            last_seen_at: row.get("last_seen_at")?,
-        })
-    };
+pub async fn load(conn: Conn<'_>, token_hash: &str, valid: Valid) -> Result<Option<Stored>> {
+    let read =
+        |row: &Row<'_>| from_row!(row => Stored { account_id, data, created_at, last_seen_at });
     let loading = query(LOAD, (token_hash, valid.seen_after, valid.made_after));
     loading.fetch_optional(conn, read).await
 }
 
-pub async fn touch(conn: &mut dyn Connection, token_hash: &str, now: Timestamp) -> Result<()> {
+pub async fn touch(conn: Conn<'_>, token_hash: &str, now: Timestamp) -> Result<()> {
     query(TOUCH, (token_hash, now)).execute(conn).await.map(drop)
 }
 
-pub async fn rename(conn: &mut dyn Connection, from_hash: &str, to_hash: &str) -> Result<()> {
+pub async fn rename(conn: Conn<'_>, from_hash: &str, to_hash: &str) -> Result<()> {
     query(RENAME, (from_hash, to_hash)).execute(conn).await.map(drop)
 }
 
-pub async fn delete(conn: &mut dyn Connection, token_hash: &str) -> Result<()> {
+pub async fn delete(conn: Conn<'_>, token_hash: &str) -> Result<()> {
     query(DELETE, token_hash).execute(conn).await.map(drop)
 }
 
@@ -164,7 +142,7 @@ pub struct SignIn<'a> {
 /// account's second factor wasn't checked. Also returns false if the account's password was changed
 /// or the account was disabled since `sign_in.account` was read.
 pub async fn bind(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     sign_in: &SignIn<'_>,
     now: Timestamp,
@@ -184,18 +162,14 @@ pub async fn bind(
 /// Stores that a session waits for a code of this account. Returns false if there is no such
 /// session or if it is already signed in. Also returns false if the password was changed or the
 /// account was disabled since `account` was read.
-pub async fn await_code(
-    conn: &mut dyn Connection,
-    token_hash: &str,
-    account: &AccountRecord,
-) -> Result<bool> {
+pub async fn await_code(conn: Conn<'_>, token_hash: &str, account: &AccountRecord) -> Result<bool> {
     let values = (token_hash, account.id, account.password_changed_at);
     Ok(query(AWAIT, values).execute(conn).await? == 1)
 }
 
 /// Returns the account whose code a session waits for. The session must be newer than `made_after`.
 pub async fn awaited(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     made_after: Timestamp,
 ) -> Result<Option<AccountRecord>> {
@@ -204,7 +178,7 @@ pub async fn awaited(
 
 /// Returns the time of a session's last step-up authentication.
 pub async fn stepped_up_at(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     account_id: i64,
 ) -> Result<Option<Timestamp>> {
@@ -215,7 +189,7 @@ pub async fn stepped_up_at(
 }
 
 pub async fn set_stepped_up(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     account_id: i64,
     now: Timestamp,
@@ -225,7 +199,7 @@ pub async fn set_stepped_up(
 
 /// Returns the account that is signed in with a session, and when the session was last seen.
 pub async fn account(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     token_hash: &str,
     valid: Valid,
 ) -> Result<Option<(AccountRecord, Timestamp)>> {
@@ -235,20 +209,16 @@ pub async fn account(
 }
 
 pub async fn devices(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     current_hash: &str,
     valid: Valid,
 ) -> Result<Vec<DeviceRecord>> {
     query(DEVICES, (account_id, valid.seen_after, valid.made_after))
         .fetch_all(conn, |row| {
-            Ok(DeviceRecord {
-                id: row.get("id")?,
-                user_agent: row.get("user_agent")?,
-                address: row.get("address")?,
-                name: None,
-                signed_in_at: row.get("created_at")?,
-                last_seen_at: row.get("last_seen_at")?,
+            from_row!(row => DeviceRecord {
+                id, user_agent, address, name: None, signed_in_at: row.get("created_at")?,
+                last_seen_at,
                 current: row.get::<String>("token_hash")? == current_hash,
             })
         })
@@ -256,11 +226,7 @@ pub async fn devices(
 }
 
 /// Returns the browser and the address of an account's device.
-pub async fn device(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    id: i64,
-) -> Result<Option<(String, String)>> {
+pub async fn device(conn: Conn<'_>, account_id: i64, id: i64) -> Result<Option<(String, String)>> {
     query(DEVICE, (account_id, id))
         .fetch_optional(conn, |row| Ok((row.get("user_agent")?, row.get("address")?)))
         .await
@@ -268,7 +234,7 @@ pub async fn device(
 
 /// Signs out a device and cancels a change of the account's email. Returns false if the account has
 /// no such device.
-pub async fn delete_device(conn: &mut dyn Connection, account_id: i64, id: i64) -> Result<bool> {
+pub async fn delete_device(conn: Conn<'_>, account_id: i64, id: i64) -> Result<bool> {
     accounts::set_new_email(conn, account_id, None).await?;
     Ok(query(DELETE_DEVICE, (account_id, id)).execute(conn).await? == 1)
 }
@@ -276,16 +242,12 @@ pub async fn delete_device(conn: &mut dyn Connection, account_id: i64, id: i64) 
 /// Signs out all devices of an account except one, or all of them if `keep_hash` is empty. Returns
 /// how many were signed out. A user who does this suspects that somebody else had access, so this
 /// also cancels a change of the email.
-pub async fn delete_others(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    keep_hash: &str,
-) -> Result<u64> {
+pub async fn delete_others(conn: Conn<'_>, account_id: i64, keep_hash: &str) -> Result<u64> {
     accounts::set_new_email(conn, account_id, None).await?;
     query(DELETE_OTHERS, (account_id, keep_hash)).execute(conn).await
 }
 
 /// Deletes sessions that are no longer valid, and returns how many there were.
-pub async fn sweep(conn: &mut dyn Connection, valid: Valid) -> Result<u64> {
+pub async fn sweep(conn: Conn<'_>, valid: Valid) -> Result<u64> {
     query(SWEEP, (valid.seen_after, valid.made_after)).execute(conn).await
 }

@@ -3,7 +3,7 @@
 
 use domain::{ApplicationId, KeyKind, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -29,10 +29,8 @@ statements! {
         INSERT INTO spool_chunks (spool, start, chunk, created_at, shard)
         VALUES ($1, $2, $3, $4, $5)");
     const CHUNKS: Sql = Sql::postgres_in_shard(r"
-        SELECT start, chunk
-        FROM spool_chunks
-        WHERE spool = $1 AND start >= $2 AND shard = $4
-        ORDER BY start LIMIT $3");
+        SELECT start, chunk FROM spool_chunks
+        WHERE spool = $1 AND start >= $2 AND shard = $4 ORDER BY start LIMIT $3");
     const REMOVE_SPOOL: Sql = Sql::postgres_in_shard(r"
         DELETE FROM spool_chunks WHERE spool = $1 AND shard = $2");
     /// Deletes the spools of uploads that never became a batch, and the spools of expanded batches.
@@ -52,8 +50,7 @@ statements! {
         WITH b AS (
             SELECT LEAST(
                 $4 * 1000, level + LEAST(GREATEST($5 - filled_at, 0), 1000) * $4) AS filled
-            FROM rate_buckets WHERE reference = $1 AND test = $2
-            FOR UPDATE)
+            FROM rate_buckets WHERE reference = $1 AND test = $2 FOR UPDATE)
         UPDATE rate_buckets SET level = b.filled - LEAST($3, b.filled / 1000) * 1000,
             filled_at = CASE WHEN filled_at - $5 > 1000 THEN $5 ELSE GREATEST(filled_at, $5) END
         FROM b WHERE reference = $1 AND test = $2
@@ -68,7 +65,7 @@ pub struct UploadsUnderWay {
 }
 
 pub async fn uploads(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     kind: KeyKind,
     key: Option<&str>,
@@ -97,7 +94,7 @@ pub struct NodeKey {
 
 /// Records that an upload is in progress. Returns the ID to end it by.
 pub async fn begin_upload(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     node: NodeKey,
     application_id: ApplicationId,
     kind: KeyKind,
@@ -107,16 +104,16 @@ pub async fn begin_upload(
     query(BEGIN_UPLOAD, values).fetch_one(conn, |row| row.get("id")).await
 }
 
-pub async fn end_upload(conn: &mut dyn Connection, id: i64) -> Result<()> {
+pub async fn end_upload(conn: Conn<'_>, id: i64) -> Result<()> {
     query(END_UPLOAD, id).execute(conn).await.map(drop)
 }
 
-pub async fn forget_uploads(conn: &mut dyn Connection) -> Result<()> {
+pub async fn forget_uploads(conn: Conn<'_>) -> Result<()> {
     query(FORGET_UPLOADS, ()).execute(conn).await.map(drop)
 }
 
 pub async fn insert_chunk(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     spool: &str,
     start: i64,
     chunk: &[u8],
@@ -127,7 +124,7 @@ pub async fn insert_chunk(
 
 /// Returns the first chunks of a spool from the offset `from` on, each with its own offset.
 pub async fn chunks(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     spool: &str,
     from: i64,
     limit: i64,
@@ -137,12 +134,12 @@ pub async fn chunks(
         .await
 }
 
-pub async fn remove_spool(conn: &mut dyn Connection, spool: &str) -> Result<()> {
+pub async fn remove_spool(conn: Conn<'_>, spool: &str) -> Result<()> {
     query(REMOVE_SPOOL, spool).execute(conn).await.map(drop)
 }
 
 /// Deletes the spools from before this time that are no longer needed.
-pub async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
+pub async fn forget_spools(conn: Conn<'_>, before: Timestamp) -> Result<()> {
     query(FORGET_SPOOLS, before).execute(conn).await.map(drop)
 }
 
@@ -155,7 +152,7 @@ pub struct TakenRequests {
 
 /// Takes requests from a key's bucket. A negative `wanted` puts requests back.
 pub async fn take_requests(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (reference, kind): (Reference, KeyKind),
     wanted: i64,
     limit: u32,

@@ -18,7 +18,7 @@ pub enum Dialect {
 /// once, with all rows in `$1`: a JSON array with an array per row. The result is one JSON value in
 /// the column `found`. COPY writes the rows of uploads, because there are many of them.
 ///
-/// On PostgreSQL, statements over messages have two more parameters ([`super::WriteTx::among`]):
+/// On PostgreSQL, statements over messages have two more parameters ([`super::Tx::among`]):
 /// the least and the greatest of the messages' IDs. They limit the statement to the partitions of
 /// these days or weeks. Statements over tables that can be distributed name a shard, also on
 /// PostgreSQL only. The shard is the last parameter and comes from the connection
@@ -40,9 +40,16 @@ impl Sql {
     /// Like [`Self::IN_SHARD`], over tables that can't be distributed.
     pub(crate) const ANYWHERE: Self = Self { names_shard: false, ..Self::IN_SHARD };
 
-    /// A statement with one text for both databases.
+    /// A statement with one text for both databases. Braces hold a part for PostgreSQL only:
+    /// `… WHERE id = $1{ FOR UPDATE}`.
     pub const fn same(text: &'static str) -> Self {
         Self { sqlite: text, postgres: text, names_shard: false }
+    }
+
+    /// Like [`Self::same`], over tables that can be distributed:
+    /// `… WHERE id = $1{ AND shard = $shard}`.
+    pub(crate) const fn in_shard(text: &'static str) -> Self {
+        Self { names_shard: true, ..Self::same(text) }
     }
 
     /// A statement that only PostgreSQL runs.
@@ -69,21 +76,6 @@ impl Sql {
     }
 }
 
-/// Makes a statement over tables that can be distributed. Takes the parts that both databases
-/// share. Each may be followed by a part for PostgreSQL only:
-///
-/// `in_shard!("… WHERE id = $1" => " AND shard = $2")`
-macro_rules! in_shard {
-    ($($text:expr $(=> $shard:expr)?),+ $(,)?) => {
-        $crate::sql::Sql {
-            sqlite: concat!($($text),+),
-            postgres: concat!($($text $(, $shard)?),+),
-            ..$crate::sql::Sql::IN_SHARD
-        }
-    };
-}
-pub(crate) use in_shard;
-
 /// Declares a file's statements and lists them. Names of statuses stand in braces
 /// ([`super::names`]). The tests prepare all listed statements, and
 /// [`super::check`] runs all statements of its own file.
@@ -92,8 +84,8 @@ macro_rules! statements {
         $($(#[$doc])* const $name: Sql = {
             const SQL: Sql = $sql;
             Sql {
-                sqlite: $crate::names::with_names!(SQL.sqlite),
-                postgres: $crate::names::with_names!(SQL.postgres),
+                sqlite: $crate::names::with_names!(SQL.sqlite, false),
+                postgres: $crate::names::with_names!(SQL.postgres, true),
                 ..SQL
             }
         };)*

@@ -1,6 +1,6 @@
 //! Lists that staff edit. A list has a row once it has been changed.
 
-use super::query::{Connection, query};
+use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -13,10 +13,10 @@ statements! {
 }
 
 /// Returns the entries of a list, one per line, or `None` if the list was never changed.
-pub async fn lines(conn: &mut dyn Connection, list: &str) -> Result<Option<String>> {
+pub async fn lines(conn: Conn<'_>, list: &str) -> Result<Option<String>> {
     query(LINES, list).fetch_optional(conn, |row| row.get("lines")).await
 }
 
-pub async fn set(conn: &mut dyn Connection, list: &str, lines: &str) -> Result<()> {
+pub async fn set(conn: Conn<'_>, list: &str, lines: &str) -> Result<()> {
     query(SET, (list, lines)).execute(conn).await.map(drop)
 }

@@ -3,8 +3,8 @@
 use domain::records::{BankStatement, BankStatementLine, LineOutcome, OpenBankLine};
 use domain::{Money, Timestamp};
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -86,8 +86,7 @@ statements! {
     const ABANDONED: Sql = Sql::same(r"
         SELECT id FROM bank_statements WHERE loaded_at IS NULL AND created_at < $1 LIMIT 1");
     const FORGET_LINES: Sql = Sql::same(r"
-        DELETE FROM bank_statement_lines
-        WHERE statement_id = $1 AND line IN (
+        DELETE FROM bank_statement_lines WHERE statement_id = $1 AND line IN (
             SELECT line FROM bank_statement_lines WHERE statement_id = $1 ORDER BY line LIMIT $2)");
     const FORGET: Sql = Sql::same("DELETE FROM bank_statements WHERE id = $1");
     const CONFIRM: Sql = Sql::same(r"
@@ -106,10 +105,8 @@ statements! {
         FROM bank_statements WHERE confirmed_at IS NOT NULL AND done_at IS NULL
         ORDER BY id LIMIT 1");
     const NEXT_LINES: Sql = Sql::same(r"
-        SELECT line, bank_id, reference, amount, payer, purpose, paid_on
-        FROM bank_statement_lines
-        WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting'
-        ORDER BY line LIMIT $3");
+        SELECT line, bank_id, reference, amount, payer, purpose, paid_on FROM bank_statement_lines
+        WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting' ORDER BY line LIMIT $3");
     const SET_OUTCOME: Sql = Sql::same(r"
         UPDATE bank_statement_lines SET outcome = $3 WHERE statement_id = $1 AND line = $2");
     /// The lines that another statement has, too, which is done and couldn't credit them. There are
@@ -258,12 +255,7 @@ pub struct Waiting {
 }
 
 fn statement(row: &Row<'_>) -> Result<BankStatement> {
-    Ok(BankStatement {
-        id: row.get("id")?,
-        created_at: row.get("created_at")?,
-        confirmed_at: row.get("confirmed_at")?,
-        done_at: row.get("done_at")?,
-    })
+    from_row!(row => BankStatement { id, created_at, confirmed_at, done_at })
 }
 
 fn outcome(row: &Row<'_>) -> Result<LineOutcome> {
@@ -271,16 +263,8 @@ fn outcome(row: &Row<'_>) -> Result<LineOutcome> {
 }
 
 fn line(row: &Row<'_>) -> Result<BankStatementLine> {
-    Ok(BankStatementLine {
-        line: row.get("line")?,
-        bank_id: row.get("bank_id")?,
-        reference: row.get("reference")?,
-        amount: row.get("amount")?,
-        payer: row.get("payer")?,
-        purpose: row.get("purpose")?,
-        paid_on: row.get("paid_on")?,
-        currency: row.get("currency")?,
-        outcome: outcome(row)?,
+    from_row!(row => BankStatementLine {
+        line, bank_id, reference, amount, payer, purpose, paid_on, currency, outcome: outcome(row)?,
     })
 }
 
@@ -291,15 +275,11 @@ fn open_line_of(row: &Row<'_>) -> Result<OpenBankLine> {
 }
 
 /// Stores a new statement and returns its ID. The statement is hidden until it is loaded.
-pub async fn insert(conn: &mut dyn Connection, now: Timestamp) -> Result<i64> {
+pub async fn insert(conn: Conn<'_>, now: Timestamp) -> Result<i64> {
     query(INSERT, now).fetch_one(conn, |row| row.get("id")).await
 }
 
-pub async fn insert_lines(
-    conn: &mut dyn Connection,
-    statement_id: i64,
-    lines: &[FileLine],
-) -> Result<()> {
+pub async fn insert_lines(conn: Conn<'_>, statement_id: i64, lines: &[FileLine]) -> Result<()> {
     let rows = lines.iter().map(|line| {
         let outcome = line.skipped.map_or("waiting", LineOutcome::as_str);
         let (bank_id, reference) = (line.bank_id.as_str(), line.reference.as_str());
@@ -315,18 +295,14 @@ pub async fn insert_lines(
 ///
 /// # Errors
 /// When the statement was deleted as abandoned in the meantime.
-pub async fn loaded(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+pub async fn loaded(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<()> {
     let loaded = query(LOADED, (id, now)).execute(conn).await?;
     row::touched("bank_statements", 1, loaded)
 }
 
 /// Deletes some lines of a statement whose import began before this time and never finished. If it
 /// has no lines left, deletes the statement. Returns whether there may be more to delete.
-pub async fn forget_abandoned(
-    conn: &mut dyn Connection,
-    before: Timestamp,
-    limit: i64,
-) -> Result<bool> {
+pub async fn forget_abandoned(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<bool> {
     let abandoned = query(ABANDONED, before).fetch_optional(conn, |row| row.get("id"));
     let Some(id): Option<i64> = abandoned.await? else {
         return Ok(false);
@@ -339,7 +315,7 @@ pub async fn forget_abandoned(
 
 /// Confirms a statement. Returns false if it doesn't exist or was already confirmed.
 pub async fn confirm(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     now: Timestamp,
     (confirmed_by, asked_by): (Option<i64>, Option<i64>),
@@ -348,49 +324,29 @@ pub async fn confirm(
     Ok(query(CONFIRM, values).execute(conn).await? == 1)
 }
 
-pub async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<BankStatement>> {
+pub async fn by_id(conn: Conn<'_>, id: i64) -> Result<Option<BankStatement>> {
     query(BY_ID, id).fetch_optional(conn, statement).await
 }
 
-pub async fn newest(conn: &mut dyn Connection, limit: i64) -> Result<Vec<BankStatement>> {
+pub async fn newest(conn: Conn<'_>, limit: i64) -> Result<Vec<BankStatement>> {
     query(NEWEST, limit).fetch_all(conn, statement).await
 }
 
-pub async fn under_way(conn: &mut dyn Connection) -> Result<Option<UnderWay>> {
+pub async fn under_way(conn: Conn<'_>) -> Result<Option<UnderWay>> {
     let read = |row: &Row<'_>| {
-        Ok(UnderWay {
-            id: row.get("id")?,
-            confirmed_by: row.get("confirmed_by")?,
-            asked_by: row.get("asked_by")?,
-            last_line: row.get("last_line")?,
-            earlier: row.get("earlier")?,
-        })
+        from_row!(row => UnderWay { id, confirmed_by, asked_by, last_line, earlier })
     };
     query(UNDER_WAY, ()).fetch_optional(conn, read).await
 }
 
 /// Returns the next lines of a statement to credit.
-pub async fn next_lines(
-    conn: &mut dyn Connection,
-    statement: &UnderWay,
-    limit: i64,
-) -> Result<Vec<Waiting>> {
-    let read = |row: &Row<'_>| {
-        Ok(Waiting {
-            line: row.get("line")?,
-            bank_id: row.get("bank_id")?,
-            reference: row.get("reference")?,
-            amount: row.get("amount")?,
-            payer: row.get("payer")?,
-            purpose: row.get("purpose")?,
-            paid_on: row.get("paid_on")?,
-        })
-    };
+pub async fn next_lines(conn: Conn<'_>, statement: &UnderWay, limit: i64) -> Result<Vec<Waiting>> {
+    let read = |row: &Row<'_>| from_row!(row => Waiting { line, bank_id, reference, amount, payer, purpose, paid_on });
     query(NEXT_LINES, (statement.id, statement.last_line, limit)).fetch_all(conn, read).await
 }
 
 pub async fn set_outcome(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     statement_id: i64,
     line: i64,
     outcome: LineOutcome,
@@ -401,32 +357,32 @@ pub async fn set_outcome(
 
 /// Returns the lines of a statement that another statement has, too, which is done and couldn't
 /// credit them.
-pub async fn repeated(conn: &mut dyn Connection, id: i64) -> Result<Vec<i64>> {
+pub async fn repeated(conn: Conn<'_>, id: i64) -> Result<Vec<i64>> {
     query(REPEATED, id).fetch_all(conn, |row| row.get("line")).await
 }
 
 /// Marks a line as known, unless it was credited or handled meanwhile.
-pub async fn mark_repeated(conn: &mut dyn Connection, id: i64, line: i64) -> Result<()> {
+pub async fn mark_repeated(conn: Conn<'_>, id: i64, line: i64) -> Result<()> {
     query(MARK_REPEATED, (id, line)).execute(conn).await.map(drop)
 }
 
 /// Stores which line of a statement was credited last.
-pub async fn advance(conn: &mut dyn Connection, id: i64, line: i64) -> Result<()> {
+pub async fn advance(conn: Conn<'_>, id: i64, line: i64) -> Result<()> {
     query(ADVANCE, (id, line)).execute(conn).await.map(drop)
 }
 
-pub async fn done(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+pub async fn done(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<()> {
     query(DONE, (id, now)).execute(conn).await.map(drop)
 }
 
 /// Returns how many lines of a statement have each outcome, or would get it now.
-pub async fn counts(conn: &mut dyn Connection, id: i64) -> Result<Vec<(LineOutcome, i64)>> {
+pub async fn counts(conn: Conn<'_>, id: i64) -> Result<Vec<(LineOutcome, i64)>> {
     query(COUNTS, id).fetch_all(conn, |row| Ok((outcome(row)?, row.get("lines")?))).await
 }
 
 /// Returns the sum of the lines of a statement that are credited, or would be now. Returns `None`
 /// if it is too large for an amount.
-pub async fn credits(conn: &mut dyn Connection, id: i64) -> Result<Option<Money>> {
+pub async fn credits(conn: Conn<'_>, id: i64) -> Result<Option<Money>> {
     let read = |row: &Row<'_>| {
         let (units, micros): (i64, i64) = (row.get("units")?, row.get("micros")?);
         let sum = units.checked_mul(1_000_000).and_then(|units| units.checked_add(micros));
@@ -436,14 +392,14 @@ pub async fn credits(conn: &mut dyn Connection, id: i64) -> Result<Option<Money>
 }
 
 /// Returns how many lines of a statement are still to be credited.
-pub async fn waiting(conn: &mut dyn Connection, id: i64) -> Result<i64> {
+pub async fn waiting(conn: Conn<'_>, id: i64) -> Result<i64> {
     query(WAITING, id).fetch_one(conn, |row| row.get("n")).await
 }
 
 /// Returns the lines of a statement after the line `after`, in the file's order. With `of`, only
 /// those that have this outcome, or would get it now.
 pub async fn lines(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     of: Option<LineOutcome>,
     after: i64,
@@ -458,13 +414,13 @@ pub async fn lines(
 
 /// Returns the lines of all statements that couldn't be credited and aren't marked as done, at most
 /// `limit`, oldest statement first.
-pub async fn open_lines(conn: &mut dyn Connection, limit: i64) -> Result<Vec<OpenBankLine>> {
+pub async fn open_lines(conn: Conn<'_>, limit: i64) -> Result<Vec<OpenBankLine>> {
     query(OPEN, limit).fetch_all(conn, open_line_of).await
 }
 
 /// Returns a line that couldn't be credited and isn't marked as done.
 pub async fn open_line(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     statement_id: i64,
     line: i64,
 ) -> Result<Option<OpenBankLine>> {
@@ -473,18 +429,13 @@ pub async fn open_line(
 
 /// Marks a line that couldn't be credited as done. Returns false if that was stored before, or if
 /// there is no such line.
-pub async fn handle(
-    conn: &mut dyn Connection,
-    statement_id: i64,
-    line: i64,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn handle(conn: Conn<'_>, statement_id: i64, line: i64, now: Timestamp) -> Result<bool> {
     Ok(query(HANDLE, (statement_id, line, now)).execute(conn).await? == 1)
 }
 
 /// Stores a part of a file whose columns staff are choosing.
 pub async fn keep_part(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     part: i64,
     content: &str,
@@ -494,17 +445,17 @@ pub async fn keep_part(
 }
 
 /// Returns a part of a kept file. `None` after the last part, or if the file isn't kept any more.
-pub async fn kept_part(conn: &mut dyn Connection, id: i64, part: i64) -> Result<Option<String>> {
+pub async fn kept_part(conn: Conn<'_>, id: i64, part: i64) -> Result<Option<String>> {
     query(KEPT_PART, (id, part)).fetch_optional(conn, |row| row.get("content")).await
 }
 
 /// Deletes a kept file. Returns false if it wasn't kept any more.
-pub async fn drop_file(conn: &mut dyn Connection, id: i64) -> Result<bool> {
+pub async fn drop_file(conn: Conn<'_>, id: i64) -> Result<bool> {
     Ok(query(DROP_FILE, id).execute(conn).await? > 0)
 }
 
 /// Deletes a file that was kept before a time. Returns whether there may be more.
-pub async fn drop_old_file(conn: &mut dyn Connection, before: Timestamp) -> Result<bool> {
+pub async fn drop_old_file(conn: Conn<'_>, before: Timestamp) -> Result<bool> {
     let old = query(OLD_FILE, before).fetch_optional(&mut *conn, |row| row.get("id"));
     match old.await? {
         Some(id) => drop_file(conn, id).await,
@@ -513,7 +464,7 @@ pub async fn drop_old_file(conn: &mut dyn Connection, before: Timestamp) -> Resu
 }
 
 /// Returns the columns that staff chose for statements with this header line.
-pub async fn columns(conn: &mut dyn Connection, header: &str) -> Result<Option<BankColumns>> {
+pub async fn columns(conn: Conn<'_>, header: &str) -> Result<Option<BankColumns>> {
     let read = |row: &Row<'_>| {
         let index = |index: i64| usize::try_from(index).unwrap_or(usize::MAX);
         let optional =
@@ -532,11 +483,7 @@ pub async fn columns(conn: &mut dyn Connection, header: &str) -> Result<Option<B
     query(COLUMNS, header).fetch_optional(conn, read).await
 }
 
-pub async fn set_columns(
-    conn: &mut dyn Connection,
-    header: &str,
-    columns: BankColumns,
-) -> Result<()> {
+pub async fn set_columns(conn: Conn<'_>, header: &str, columns: BankColumns) -> Result<()> {
     let index = |index: usize| i64::try_from(index).unwrap_or(i64::MAX);
     let values = (
         header,

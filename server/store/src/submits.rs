@@ -3,21 +3,17 @@
 use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 
 use super::messages::open_messages;
-use super::query::{Connection, query};
-use super::row;
-use super::sql::{Sql, in_shard, statements};
-use super::transaction::WriteTx;
+use super::query::{Conn, query};
+use super::row::{self, from_row};
+use super::sql::{Sql, statements};
+use super::transaction::Tx;
 use crate::error::Result;
 
 statements! {
-    const OUTSTANDING: Sql = in_shard!(
-        r"
-        SELECT id, application_id, test, number, kind, submitted_at
-        FROM messages
-        WHERE id > $1 AND id < $5 AND status = {submitted} AND carrier = $2 AND submitted_at < $4"
-            => " AND shard = $6",
-        " ORDER BY id LIMIT $3",
-    );
+    const OUTSTANDING: Sql = Sql::in_shard(r"
+        SELECT id, application_id, test, number, kind, submitted_at FROM messages
+        WHERE id > $1 AND id < $5 AND status = {submitted} AND carrier = $2
+          AND submitted_at < $4{ AND shard = $shard} ORDER BY id LIMIT $3");
     /// `$1` is `[[ID, segments]]`.
     const SUBMIT: Sql = Sql {
         sqlite: r"
@@ -34,8 +30,7 @@ statements! {
             UPDATE messages SET status = {submitted}, carrier = $2,
                 segments = COALESCE((by_id -> id::text ->> 1)::bigint, segments),
                 submitted_at = $3
-            FROM r
-            WHERE id = ANY (
+            FROM r WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND id BETWEEN $4 AND $5 AND shard = $6
               AND status < {submitted}",
@@ -57,8 +52,7 @@ statements! {
                 status = CASE by_id -> id::text ->> 1 WHEN '1' THEN {unknown} ELSE status END,
                 submitted_at = CASE by_id -> id::text ->> 2 WHEN '1'
                     THEN COALESCE(submitted_at, $3) ELSE submitted_at END
-            FROM r
-            WHERE id = ANY (
+            FROM r WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
               AND id BETWEEN $4 AND $5 AND shard = $6
               AND status < {submitted}",
@@ -76,7 +70,7 @@ pub struct Taken {
 
 /// Stores that a carrier accepted these messages as a whole.
 pub async fn submitted(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     taken: &[Taken],
     carrier: &str,
     now: Timestamp,
@@ -105,12 +99,7 @@ pub struct Begun {
 }
 
 /// Stores that a carrier has, or may have, a part of these messages.
-pub async fn begin(
-    tx: &mut WriteTx<'_>,
-    begun: &[Begun],
-    carrier: &str,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn begin(tx: &mut Tx<'_>, begun: &[Begun], carrier: &str, now: Timestamp) -> Result<()> {
     if begun.is_empty() {
         return Ok(());
     }
@@ -139,7 +128,7 @@ pub struct Outstanding {
 /// Returns at most `limit` messages, in the order of their IDs, that the carrier accepted before
 /// `submitted_before` and that aren't final. Their IDs are above `after` and below `below`.
 pub async fn outstanding(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     after: i64,
     below: i64,
     carrier: &str,
@@ -149,15 +138,13 @@ pub async fn outstanding(
     let values = (after, carrier, limit, submitted_before, below);
     query(OUTSTANDING, values)
         .fetch_all(conn, |row| {
-            Ok(Outstanding {
-                id: row.get("id")?,
-                application_id: row.get("application_id")?,
-                test: row.get("test")?,
+            from_row!(row => Outstanding {
+                id, application_id, test,
                 number: Number::from_stored(
                     row.get("number")?,
                     row::word(row, "messages", "kind", Kind::parse)?,
                 ),
-                submitted_at: row.get("submitted_at")?,
+                submitted_at,
             })
         })
         .await

@@ -16,72 +16,50 @@ use serde::Deserialize;
 
 use super::events::NewEvents;
 use super::quarters;
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{self, json, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const DAYS: Sql = in_shard!(
-        r"
-        SELECT day, status, CAST(SUM(n) AS BIGINT) AS n
-        FROM message_days
-        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND shard = $5",
-        r"
+    const DAYS: Sql = Sql::in_shard(r"
+        SELECT day, status, CAST(SUM(n) AS BIGINT) AS n FROM message_days
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4{ AND shard = $shard}
         GROUP BY day, status
-        ORDER BY day",
-    );
-    const TOTALS: Sql = in_shard!(
-        r"
-        SELECT status, CAST(SUM(n) AS BIGINT) AS n
-        FROM message_days
-        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND shard = $5",
-        r"
-        GROUP BY status",
-    );
-    const FIRST_AND_LAST: Sql = in_shard!(
-        r"
+        ORDER BY day");
+    const TOTALS: Sql = Sql::in_shard(r"
+        SELECT status, CAST(SUM(n) AS BIGINT) AS n FROM message_days
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4{ AND shard = $shard}
+        GROUP BY status");
+    const FIRST_AND_LAST: Sql = Sql::in_shard(r"
         SELECT MIN(day) AS first, MAX(day) AS last
-        FROM message_days WHERE application_id = $1 AND test = $2" => " AND shard = $3",
-    );
-    const DAYS_OF_STATUS: Sql = in_shard!(
-        r"
-        SELECT day, CAST(SUM(n) AS BIGINT) AS n
-        FROM message_days
-        WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5"
-            => " AND shard = $6",
-        r"
+        FROM message_days WHERE application_id = $1 AND test = $2{ AND shard = $shard}");
+    const DAYS_OF_STATUS: Sql = Sql::in_shard(r"
+        SELECT day, CAST(SUM(n) AS BIGINT) AS n FROM message_days
+        WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4
+          AND day <= $5{ AND shard = $shard}
         GROUP BY day
         HAVING SUM(n) > 0
-        ORDER BY day DESC",
-    );
-    const OPEN_LIVE: Sql = in_shard!(
-        r"
+        ORDER BY day DESC");
+    const OPEN_LIVE: Sql = Sql::in_shard(r"
         SELECT day, CAST(SUM(n) AS BIGINT) AS n
-        FROM message_days WHERE test = 0 AND day >= $1 AND status < {delivered}"
-            => " AND shard = $2",
-        " GROUP BY day HAVING SUM(n) > 0",
-    );
+        FROM message_days WHERE test = 0 AND day >= $1 AND status < {delivered}{ AND shard = $shard}
+        GROUP BY day HAVING SUM(n) > 0");
     /// The days below `$1` with counts that aren't folded.
-    const UNFOLDED: Sql = in_shard!(
-        r"
+    const UNFOLDED: Sql = Sql::in_shard(r"
         SELECT DISTINCT day
-        FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1" => " AND shard = $2",
-        " ORDER BY day",
-    );
+        FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1{ AND shard = $shard}
+        ORDER BY day");
     /// Locks the counts in the order in which other transactions change them.
     const LOCK_PARTS: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT 1
-            FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
+            SELECT 1 FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
             ORDER BY application_id, test, status, node, writer FOR UPDATE) d");
     /// Returns what it deletes, so that no count is lost that another transaction adds meanwhile.
-    const TAKE_PARTS: Sql = in_shard!(
-        "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)"
-            => " AND shard = $2",
-        " RETURNING application_id, test, status, n",
-    );
+    const TAKE_PARTS: Sql = Sql::in_shard(r"
+        DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1){ AND shard = $shard}
+        RETURNING application_id, test, status, n");
     /// Deletes folded counts of 0. `$1` is `[[application, test, day, status]]`.
     const FORGET_NOTHING: Sql = Sql {
         sqlite: r"
@@ -131,12 +109,8 @@ statements! {
     const LOCK_BATCHES: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
-            SELECT 1
-            FROM batches
-            WHERE id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND shard = $2
-            ORDER BY id FOR UPDATE) b");
+            SELECT 1 FROM batches
+            WHERE id = ANY ({ids}) AND shard = $2 ORDER BY id FOR UPDATE) b");
     /// `$1` is `[[batch, status, n to add]]`.
     const COUNT_IN_BATCHES: Sql = Sql {
         sqlite: "UPDATE batch_counts SET n = n + ?3 WHERE batch_id = ?1 AND status = ?2",
@@ -173,7 +147,6 @@ struct DayKey {
     application_id: ApplicationId,
     test: i64,
     day: i64,
-    /// The code of the status.
     status: i64,
 }
 
@@ -249,7 +222,6 @@ impl Counter {
 /// counts until then. The order of the writes is fixed, so that two transactions can't wait for
 /// each other.
 pub struct Tally {
-    /// The number of this node.
     node: i64,
     pub counter: Counter,
     days: BTreeMap<DayKey, i64>,
@@ -368,7 +340,7 @@ impl Tally {
         self.events.of_message(stream, EventType::Received, id.0);
     }
 
-    /// Adds an event that isn't about a message: see [`super::WriteTx::cause`].
+    /// Adds an event that isn't about a message: see [`super::Tx::cause`].
     pub(crate) fn cause(
         &mut self,
         shard: Option<Shard>,
@@ -388,7 +360,7 @@ impl Tally {
     }
 
     /// Writes the changes to the database.
-    pub(crate) async fn write(self, conn: &mut dyn Connection) -> Result<()> {
+    pub(crate) async fn write(self, conn: Conn<'_>) -> Result<()> {
         let days = self.days.into_iter().filter(|(_, n)| *n != 0);
         let rows = days.map(|(key, n)| (key.application_id, key.test, key.day, key.status, n));
         let adding = query(ADD_DAYS, (self.node, self.counter.code()));
@@ -419,7 +391,7 @@ impl Tally {
 }
 
 async fn move_batches(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     batches: BTreeMap<BatchId, BatchChange>,
     now: Option<Timestamp>,
 ) -> Result<()> {
@@ -478,7 +450,7 @@ impl OpenMessage {
 
 /// Returns the counts of an application's messages from day `first` to day `last`, both included.
 pub async fn totals(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     (first, last): (i64, i64),
@@ -495,7 +467,7 @@ pub async fn totals(
 
 /// Returns the counts of an application's messages by day, from `first` to `last`, both included.
 pub async fn days(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     first: i64,
@@ -516,7 +488,7 @@ pub async fn days(
 
 /// Returns the first and the last day with messages of an application.
 pub async fn first_and_last(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
 ) -> Result<Option<(i64, i64)>> {
@@ -531,7 +503,7 @@ pub async fn first_and_last(
 /// first, each with the number of these messages. Covers the days from `first` to `last`, both
 /// included.
 pub async fn days_of_status(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, test): (ApplicationId, bool),
     status: MessageStatus,
     first: i64,
@@ -542,19 +514,19 @@ pub async fn days_of_status(
 }
 
 /// Returns the days from `from` on with live messages that aren't final, and their number.
-pub async fn open_live(conn: &mut dyn Connection, from: i64) -> Result<Vec<(i64, i64)>> {
+pub async fn open_live(conn: Conn<'_>, from: i64) -> Result<Vec<(i64, i64)>> {
     query(OPEN_LIVE, from).fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?))).await
 }
 
 /// Returns the days below `below` with counts that aren't folded. Folded counts are in the rows of
 /// node 0 and writer 1 only.
-pub async fn unfolded(conn: &mut dyn Connection, below: i64) -> Result<Vec<i64>> {
+pub async fn unfolded(conn: Conn<'_>, below: i64) -> Result<Vec<i64>> {
     query(UNFOLDED, below).fetch_all(conn, |row| row.get("day")).await
 }
 
 /// Folds a day's counts into one row per application, key kind and status. Other processes may
 /// change the day's counts meanwhile. Their changes are folded by a later call.
-pub async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
+pub async fn fold(conn: Conn<'_>, day: i64) -> Result<()> {
     if conn.dialect().is_shared() {
         query(LOCK_PARTS, day).finds(&mut *conn).await?;
     }

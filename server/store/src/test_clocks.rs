@@ -7,58 +7,43 @@
 use domain::{ApplicationId, BatchId, Reference, TestClock, Timestamp, Transid};
 use serde::{Deserialize, Serialize};
 
-use super::query::{Connection, Row, query};
+use super::query::{Conn, Row, query};
 use super::row::{json, parse_json, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const LOCK: Sql = in_shard!(
-        "INSERT INTO test_clocks (application_id, moves" => ", shard",
-        ") VALUES ($1, '[]'" => ", $2",
-        ") ON CONFLICT (application_id" => ", shard",
-        ") DO UPDATE SET moves = test_clocks.moves RETURNING application_id, moves, following",
-    );
-    const STORE: Sql = in_shard!(
-        "UPDATE test_clocks SET moves = $2, following = $3 WHERE application_id = $1"
-            => " AND shard = $4",
-    );
-    const MOVED: Sql = in_shard!(
-        r"
+    const LOCK: Sql = Sql::in_shard(r"
+        INSERT INTO test_clocks (application_id, moves{, shard}) VALUES ($1, '[]'{, $shard})
+        ON CONFLICT (application_id{, shard}) DO UPDATE
+        SET moves = test_clocks.moves RETURNING application_id, moves, following");
+    const STORE: Sql = Sql::in_shard(r"
+        UPDATE test_clocks SET moves = $2, following = $3
+        WHERE application_id = $1{ AND shard = $shard}");
+    const MOVED: Sql = Sql::in_shard(r"
         SELECT application_id, moves, following
-        FROM test_clocks WHERE (moves <> '[]' OR following IS NOT NULL)" => " AND shard = $1",
-        " ORDER BY application_id",
-    );
-    const ONE: Sql = in_shard!(
-        "SELECT application_id, moves, following FROM test_clocks WHERE application_id = $1"
-            => " AND shard = $2",
-    );
-    const OF_REFERENCE: Sql = in_shard!(
-        r"
-        SELECT application_id, moves, following
-        FROM test_clocks
-        WHERE application_id = (
-            SELECT id FROM applications WHERE reference = $1" => " AND shard = $2",
-        ")" => " AND shard = $2",
-    );
+        FROM test_clocks WHERE (moves <> '[]' OR following IS NOT NULL){ AND shard = $shard}
+        ORDER BY application_id");
+    const ONE: Sql = Sql::in_shard(r"
+        SELECT application_id, moves, following FROM test_clocks
+        WHERE application_id = $1{ AND shard = $shard}");
+    const OF_REFERENCE: Sql = Sql::in_shard(r"
+        SELECT application_id, moves, following FROM test_clocks WHERE application_id = (
+            SELECT id FROM applications
+            WHERE reference = $1{ AND shard = $shard}){ AND shard = $shard}");
     // Each table in `FOLLOWING` has a statement that finds the last row of the next chunk, and one
     // that moves the chunk. `$2` is the row before the chunk. `$4` is how far the clock was moved,
     // and `$5` how far it is ahead. Only scheduled messages and batches move back.
-    const LAST_MESSAGE: Sql = in_shard!(
-        r"
+    const LAST_MESSAGE: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS last
         FROM (
-            SELECT id
-            FROM messages WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3"
-            => " AND shard = $5",
-        " ORDER BY id LIMIT $4) AS chunk",
-    );
+            SELECT id FROM messages WHERE application_id = $1 AND test = 1 AND id > $2
+              AND id <= $3{ AND shard = $shard} ORDER BY id LIMIT $4) AS chunk");
     /// A row becomes due now at the earliest, so that the next scan covers it
     /// ([`super::claims::ScanStart`]). The due time of a scheduled row is computed from `send_at`,
     /// which is the clock's time. A long move may pass that time. The row is then due now, and the
     /// time from then to its expiry stays the same.
-    const MOVE_QUEUE: Sql = in_shard!(
-        r"
+    const MOVE_QUEUE: Sql = Sql::in_shard(r"
         UPDATE queue SET
             due_at = CASE
                 WHEN lease_token <> 0 OR due_at <= $6 THEN due_at
@@ -74,23 +59,16 @@ statements! {
                 WHEN $4 > 0 THEN expires_at - $4
                 ELSE expires_at END
         FROM (
-            SELECT id, CASE WHEN status = {scheduled} THEN send_at END AS send_at
-            FROM messages
+            SELECT id, CASE WHEN status = {scheduled} THEN send_at END AS send_at FROM messages
             WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3
-              AND status < {submitted}" => " AND shard = $7",
-        ") AS m WHERE queue.message_id = m.id" => " AND queue.shard = $7",
-    );
-    const LAST_BATCH: Sql = in_shard!(
-        r"
+              AND status < {submitted}{ AND shard = $shard}) AS m
+          WHERE queue.message_id = m.id{ AND queue.shard = $shard}");
+    const LAST_BATCH: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS last
         FROM (
-            SELECT id
-            FROM batches WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3"
-            => " AND shard = $5",
-        " ORDER BY id LIMIT $4) AS chunk",
-    );
-    const MOVE_BATCHES: Sql = in_shard!(
-        r"
+            SELECT id FROM batches WHERE application_id = $1 AND test = 1 AND id > $2
+              AND id <= $3{ AND shard = $shard} ORDER BY id LIMIT $4) AS chunk");
+    const MOVE_BATCHES: Sql = Sql::in_shard(r"
         UPDATE batches SET
             waits_until = CASE
                 WHEN waits_until IS NULL OR waits_until <= $6 THEN waits_until
@@ -102,64 +80,42 @@ statements! {
                         + CASE WHEN send_at - $5 > $6 THEN send_at - $5 ELSE $6 END
                 WHEN $4 > 0 THEN expires_at - $4
                 ELSE expires_at END
-        WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3 AND expanded_at IS NULL"
-            => " AND shard = $7",
-    );
-    const LAST_RETRY: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3
+          AND expanded_at IS NULL{ AND shard = $shard}");
+    const LAST_RETRY: Sql = Sql::in_shard(r"
         SELECT MAX(event_id) AS last
         FROM (
-            SELECT event_id
-            FROM webhook_retries
-            WHERE webhook_id IN (
-                SELECT id FROM webhooks WHERE application_id = $1 AND test = 1"
-            => " AND shard = $5",
-        ") AND event_id > $2 AND event_id <= $3" => " AND shard = $5",
-        " ORDER BY event_id LIMIT $4) AS chunk",
-    );
-    const MOVE_RETRIES: Sql = in_shard!(
-        r"
-        UPDATE webhook_retries SET due_at = due_at - $4
-        WHERE webhook_id IN (
-            SELECT id FROM webhooks WHERE application_id = $1 AND test = 1" => " AND shard = $7",
-        r")
-          AND event_id > $2 AND event_id <= $3 AND $4 > 0 AND $5 >= $4 AND due_at > $6"
-            => " AND shard = $7",
-    );
-    const LAST_WEBHOOK: Sql = in_shard!(
-        r"
+            SELECT event_id FROM webhook_retries WHERE webhook_id IN (
+                SELECT id FROM webhooks WHERE application_id = $1 AND test = 1{ AND shard = $shard})
+              AND event_id > $2 AND event_id <= $3{ AND shard = $shard}
+              ORDER BY event_id LIMIT $4) AS chunk");
+    const MOVE_RETRIES: Sql = Sql::in_shard(r"
+        UPDATE webhook_retries SET due_at = due_at - $4 WHERE webhook_id IN (
+            SELECT id FROM webhooks WHERE application_id = $1 AND test = 1{ AND shard = $shard})
+          AND event_id > $2 AND event_id <= $3 AND $4 > 0 AND $5 >= $4
+          AND due_at > $6{ AND shard = $shard}");
+    const LAST_WEBHOOK: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS last
         FROM (
-            SELECT id
-            FROM webhooks WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3"
-            => " AND shard = $5",
-        " ORDER BY id LIMIT $4) AS chunk",
-    );
+            SELECT id FROM webhooks WHERE application_id = $1 AND test = 1 AND id > $2
+              AND id <= $3{ AND shard = $shard} ORDER BY id LIMIT $4) AS chunk");
     /// An endpoint without a token has no lease but may be paused.
-    const MOVE_WEBHOOKS: Sql = in_shard!(
-        r"
+    const MOVE_WEBHOOKS: Sql = Sql::in_shard(r"
         UPDATE webhooks SET due_at = CASE WHEN due_at > $6 THEN due_at - $4 ELSE due_at END,
             lease_until = CASE WHEN lease_token = 0 AND lease_until > $6 THEN lease_until - $4
                 ELSE lease_until END,
             failing_since = failing_since - $4
-        WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3 AND $4 > 0 AND $5 >= $4"
-            => " AND shard = $7",
-    );
-    const LAST_VERIFICATION: Sql = in_shard!(
-        r"
+        WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3 AND $4 > 0
+          AND $5 >= $4{ AND shard = $shard}");
+    const LAST_VERIFICATION: Sql = Sql::in_shard(r"
         SELECT MAX(id) AS last
         FROM (
-            SELECT id
-            FROM verifications WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3"
-            => " AND shard = $5",
-        " ORDER BY id LIMIT $4) AS chunk",
-    );
-    const MOVE_VERIFICATIONS: Sql = in_shard!(
-        r"
+            SELECT id FROM verifications WHERE application_id = $1 AND test = 1 AND id > $2
+              AND id <= $3{ AND shard = $shard} ORDER BY id LIMIT $4) AS chunk");
+    const MOVE_VERIFICATIONS: Sql = Sql::in_shard(r"
         UPDATE verifications SET expires_at = expires_at - $4, sent_at = sent_at - $4
         WHERE application_id = $1 AND test = 1 AND id > $2 AND id <= $3 AND $4 > 0 AND $5 >= $4
-          AND expires_at > $6" => " AND shard = $7",
-    );
+          AND expires_at > $6{ AND shard = $shard}");
 }
 
 /// A table with times that move with the clock. Its rows are in the order of a number, for example
@@ -227,12 +183,12 @@ fn clock(row: &Row<'_>) -> Result<ClockRow> {
 }
 
 /// Returns the clock of an application, and locks it. One that was never moved shows real time.
-pub async fn lock(conn: &mut dyn Connection, application_id: ApplicationId) -> Result<ClockRow> {
+pub async fn lock(conn: Conn<'_>, application_id: ApplicationId) -> Result<ClockRow> {
     query(LOCK, application_id).fetch_one(conn, clock).await
 }
 
 /// Stores a clock that is locked.
-pub async fn store(conn: &mut dyn Connection, row: &ClockRow) -> Result<()> {
+pub async fn store(conn: Conn<'_>, row: &ClockRow) -> Result<()> {
     let following = row.following.as_ref().map(json).transpose()?;
     let values = (row.application_id, json(&row.clock)?, following);
     touched("test_clocks", 1, query(STORE, values).execute(conn).await?)
@@ -240,23 +196,22 @@ pub async fn store(conn: &mut dyn Connection, row: &ClockRow) -> Result<()> {
 
 /// Returns the clocks that don't show real time, and those whose rows haven't all followed the
 /// newest move.
-pub async fn moved(conn: &mut dyn Connection) -> Result<Vec<ClockRow>> {
+pub async fn moved(conn: Conn<'_>) -> Result<Vec<ClockRow>> {
     query(MOVED, ()).fetch_all(conn, clock).await
 }
 
-pub async fn of(conn: &mut dyn Connection, application_id: ApplicationId) -> Result<TestClock> {
+pub async fn of(conn: Conn<'_>, application_id: ApplicationId) -> Result<TestClock> {
     let found = query(ONE, application_id).fetch_optional(conn, clock).await?;
     Ok(found.map(|row| row.clock).unwrap_or_default())
 }
 
-/// Returns the clock of the application with this reference.
-pub async fn of_reference(conn: &mut dyn Connection, reference: Reference) -> Result<TestClock> {
+pub async fn of_reference(conn: Conn<'_>, reference: Reference) -> Result<TestClock> {
     let found = query(OF_REFERENCE, reference.as_str()).fetch_optional(conn, clock).await?;
     Ok(found.map(|row| row.clock).unwrap_or_default())
 }
 
 /// Moves the next rows by the newest move of a locked clock. Returns false if no rows are left.
-pub async fn follow(conn: &mut dyn Connection, row: &mut ClockRow, now: Timestamp) -> Result<bool> {
+pub async fn follow(conn: Conn<'_>, row: &mut ClockRow, now: Timestamp) -> Result<bool> {
     let Some(following) = &mut row.following else { return Ok(false) };
     let Some(table) = FOLLOWING.get(following.table) else {
         row.following = None;
@@ -281,7 +236,7 @@ pub async fn follow(conn: &mut dyn Connection, row: &mut ClockRow, now: Timestam
 }
 
 async fn shift(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     table: &FollowingTable,
     (application_id, (after, last), by_ms): (ApplicationId, (i64, i64), i64),
     offset_ms: i64,
@@ -293,7 +248,7 @@ async fn shift(
 
 /// Corrects the time of a scheduled message that was accepted while the clock was moved.
 pub async fn correct_message(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, id): (ApplicationId, Transid),
     offset_ms: i64,
     now: Timestamp,
@@ -304,7 +259,7 @@ pub async fn correct_message(
 
 /// Corrects the time of a scheduled batch that was accepted while the clock was moved.
 pub async fn correct_batch(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     (application_id, id): (ApplicationId, BatchId),
     offset_ms: i64,
     now: Timestamp,

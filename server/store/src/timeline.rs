@@ -3,18 +3,16 @@
 use domain::records::TimelineEntry;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
-use super::query::{Connection, query};
-use super::row;
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, query};
+use super::row::{self, from_row};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const LIST: Sql = in_shard!(
-        r"
+    const LIST: Sql = Sql::in_shard(r"
         SELECT status, at, detail
-        FROM message_timeline WHERE message_id = $1 AND application_id = $2" => " AND shard = $3",
-        " ORDER BY id",
-    );
+        FROM message_timeline WHERE message_id = $1 AND application_id = $2{ AND shard = $shard}
+        ORDER BY id");
     /// `$1` is `[[message ID, application ID, status, detail, ID]]`. SQLite numbers the rows
     /// itself.
     const INSERT: Sql = Sql {
@@ -35,10 +33,7 @@ statements! {
             SELECT message_id FROM message_timeline WHERE message_id = ?1 AND detail = ?2",
         postgres: r"
             SELECT COALESCE(json_agg(json_build_array(message_id)), '[]')::text AS found
-            FROM message_timeline
-            WHERE message_id = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND detail = $2 AND shard = $3",
+            FROM message_timeline WHERE message_id = ANY ({ids}) AND detail = $2 AND shard = $3",
         ..Sql::IN_SHARD
     };
 }
@@ -53,7 +48,7 @@ pub struct NewEntry {
 
 /// Stores entries in this order. `next_id` generates an ID for each.
 pub async fn insert(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     entries: &[NewEntry],
     now: Timestamp,
     next_id: impl Fn() -> i64,
@@ -67,11 +62,7 @@ pub async fn insert(
 }
 
 /// Returns those of these messages that have an entry with this detail.
-pub async fn noted(
-    conn: &mut dyn Connection,
-    ids: &[Transid],
-    detail: &str,
-) -> Result<Vec<Transid>> {
+pub async fn noted(conn: Conn<'_>, ids: &[Transid], detail: &str) -> Result<Vec<Transid>> {
     let finding = query(NOTED, detail);
     let finding = finding.find_each(conn, ids.iter().copied(), "message_timeline");
     let found: Vec<(i64,)> = finding.await?;
@@ -80,16 +71,15 @@ pub async fn noted(
 
 /// Returns the entries of a message, oldest first.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: Transid,
     application_id: ApplicationId,
 ) -> Result<Vec<TimelineEntry>> {
     query(LIST, (id.0, application_id))
         .fetch_all(conn, |row| {
-            Ok(TimelineEntry {
+            from_row!(row => TimelineEntry {
                 status: row::status(row, "message_timeline")?,
-                at: row.get("at")?,
-                detail: row.get("detail")?,
+                at, detail,
             })
         })
         .await

@@ -11,7 +11,7 @@ use super::dialect::{Outcome, TransactionName};
 use super::file::FileConnection;
 use super::gate::Permit;
 use super::halt::Halt;
-use super::query::{Argument, Conn, Connection};
+use super::query::{Argument, Backend, Connection};
 use super::readers::Readers;
 use super::sql::Dialect;
 use super::tally::Tally;
@@ -25,7 +25,7 @@ pub(crate) const OUTCOME_TIMEOUT: Duration = Duration::from_secs(40);
 pub(crate) const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
 
 /// A write transaction. Dropping it rolls it back.
-pub struct WriteTx<'a> {
+pub struct Tx<'a> {
     pub(crate) way: Way,
     /// The changes to the counts, which are written before the commit.
     pub tally: Tally,
@@ -67,7 +67,7 @@ pub struct Unanswered {
     error: sqlx::Error,
 }
 
-impl WriteTx<'_> {
+impl Tx<'_> {
     /// Sets the shard whose rows the transaction reads and writes from now on.
     pub fn at(&mut self, shard: Shard) {
         self.shard = Some(shard);
@@ -125,7 +125,7 @@ impl WriteTx<'_> {
         }
     }
 
-    /// Like [`WriteTx::commit`], but doesn't query the outcome of a commit that got no answer.
+    /// Like [`Tx::commit`], but doesn't query the outcome of a commit that got no answer.
     pub async fn try_commit(mut self) -> Result<Committed> {
         self.write_counts().await?;
         let halt = self.halt;
@@ -172,7 +172,7 @@ impl WriteTx<'_> {
     }
 }
 
-impl Drop for WriteTx<'_> {
+impl Drop for Tx<'_> {
     fn drop(&mut self) {
         if let Way::File(permit) = &mut self.way
             && let Some(file) = permit.file()
@@ -182,11 +182,13 @@ impl Drop for WriteTx<'_> {
     }
 }
 
-impl Connection for WriteTx<'_> {
-    fn conn(&mut self) -> Conn<'_> {
+impl Connection for Tx<'_> {
+    fn backend(&mut self) -> Backend<'_> {
         match &mut self.way {
-            Way::File(permit) => Conn::File(permit.file().map(FileConnection::conn)),
-            Way::Pool(tx, _) => tx.as_deref_mut().map_or(Conn::File(None), |tx| Conn::Postgres(tx)),
+            Way::File(permit) => Backend::File(permit.file().map(FileConnection::conn)),
+            Way::Pool(tx, _) => {
+                tx.as_deref_mut().map_or(Backend::File(None), |tx| Backend::Postgres(tx))
+            }
         }
     }
 

@@ -7,95 +7,67 @@ use domain::ledger::{LedgerAccount, TransferKind};
 use domain::records::{StatementLine, StatementTotals};
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 
-use super::query::{Argument, Connection, Row, query};
+use super::query::{Argument, Conn, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
-                bank_id, batch_id, balance_after, created_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        postgres: r"
-            INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
-                bank_id, batch_id, balance_after, created_at, id, shard)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-        ..Sql::IN_SHARD
-    };
-    const STATEMENT: Sql = in_shard!(
-        r"
+    const INSERT: Sql = Sql::in_shard(r"
+        INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
+            bank_id, batch_id, balance_after, created_at{, id, shard})
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9{, $10, $shard})");
+    const STATEMENT: Sql = Sql::in_shard(r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4" => " AND shard = $5",
-        " ORDER BY id DESC LIMIT $3",
-    );
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4{ AND shard = $shard}
+        ORDER BY id DESC LIMIT $3");
     /// Lists either deposits or releases: `$5` is one of these kinds. The condition on both kinds
     /// repeats that of the index.
-    const DEPOSITS_OR_RELEASES: Sql = in_shard!(
-        r"
+    const DEPOSITS_OR_RELEASES: Sql = Sql::in_shard(r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers
-        WHERE application_id = $1 AND id < $2 AND id >= $4
-          AND kind IN ({deposit}, {release}) AND kind = $5"
-            => " AND shard = $6",
-        " ORDER BY id DESC LIMIT $3",
-    );
-    const CHARGES: Sql = in_shard!(
-        r"
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4
+          AND kind IN ({deposit}, {release}) AND kind = $5{ AND shard = $shard}
+          ORDER BY id DESC LIMIT $3");
+    const CHARGES: Sql = Sql::in_shard(r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4 AND kind = {charge}"
-            => " AND shard = $5",
-        " ORDER BY id DESC LIMIT $3",
-    );
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4
+          AND kind = {charge}{ AND shard = $shard} ORDER BY id DESC LIMIT $3");
     /// The least ID of an application's transfers at or after a time. IDs grow with time, so a
     /// binary search between the first and the last ID finds it. An index on the times would have
     /// to be written for each charge.
-    const PLACE_OF: Sql = in_shard!(
-        r"
+    const PLACE_OF: Sql = Sql::in_shard(r"
         WITH RECURSIVE search (low, high) AS (
             SELECT CAST(0 AS BIGINT), COALESCE((
-                SELECT MAX(id) + 1 FROM transfers WHERE application_id = $1" => " AND shard = $3",
-        r"), 0)
+                SELECT MAX(id) + 1 FROM transfers
+                WHERE application_id = $1{ AND shard = $shard}), 0)
             UNION ALL
             SELECT CASE WHEN (
                        SELECT created_at FROM transfers
-                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND shard = $3",
-        r" ORDER BY id LIMIT 1) < $2 THEN (low + high) / 2 + 1 ELSE low END,
+                       WHERE application_id = $1 AND id >= (low + high) / 2{ AND shard = $shard}
+                       ORDER BY id LIMIT 1) < $2 THEN (low + high) / 2 + 1 ELSE low END,
                    CASE WHEN (
                        SELECT created_at FROM transfers
-                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND shard = $3",
-        r" ORDER BY id LIMIT 1) < $2 THEN high ELSE (low + high) / 2 END
+                       WHERE application_id = $1 AND id >= (low + high) / 2{ AND shard = $shard}
+                       ORDER BY id LIMIT 1) < $2 THEN high ELSE (low + high) / 2 END
             FROM search WHERE low < high)
-        SELECT low AS place FROM search WHERE low >= high",
-    );
-    const BALANCE_BEFORE: Sql = in_shard!(
-        r"
-        SELECT balance_after FROM transfers WHERE application_id = $1 AND id < $2"
-            => " AND shard = $3",
-        " ORDER BY id DESC LIMIT 1",
-    );
-    const FIRST_BETWEEN: Sql = in_shard!(
-        r"
-        SELECT created_at FROM transfers WHERE application_id = $1 AND id >= $2 AND id < $3"
-            => " AND shard = $4",
-        " ORDER BY id LIMIT 1",
-    );
+        SELECT low AS place FROM search WHERE low >= high");
+    const BALANCE_BEFORE: Sql = Sql::in_shard(r"
+        SELECT balance_after FROM transfers
+        WHERE application_id = $1 AND id < $2{ AND shard = $shard} ORDER BY id DESC LIMIT 1");
+    const FIRST_BETWEEN: Sql = Sql::in_shard(r"
+        SELECT created_at FROM transfers
+        WHERE application_id = $1 AND id >= $2 AND id < $3{ AND shard = $shard}
+        ORDER BY id LIMIT 1");
     /// The condition on both kinds repeats that of the index.
-    const SUM_BETWEEN: Sql = in_shard!(
-        r"
+    const SUM_BETWEEN: Sql = Sql::in_shard(r"
         SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount FROM transfers
         WHERE application_id = $1 AND id >= $2 AND id < $3
-          AND kind IN ({deposit}, {release}) AND kind = $4"
-            => " AND shard = $5",
-    );
-    const UNMATCHED_SUM: Sql = in_shard!(
-        r"
+          AND kind IN ({deposit}, {release}) AND kind = $4{ AND shard = $shard}");
+    const UNMATCHED_SUM: Sql = Sql::in_shard(r"
         SELECT CAST(COALESCE(SUM(CASE WHEN credit_account = {UNMATCHED} THEN amount
                                       ELSE -amount END), 0) AS BIGINT) AS amount
-        FROM transfers WHERE (credit_account = {UNMATCHED} OR debit_account = {UNMATCHED})"
-            => " AND shard = $1",
-    );
+        FROM transfers
+        WHERE (credit_account = {UNMATCHED} OR debit_account = {UNMATCHED}){ AND shard = $shard}");
     /// `$1` is `[[debit, credit, amount, kind, application, message, balance after, batch]]`.
     const CHARGE_OR_RELEASE: Sql = Sql {
         sqlite: r"
@@ -138,11 +110,7 @@ pub struct Transfer<'a> {
     pub batch_id: Option<BatchId>,
 }
 
-pub async fn insert(
-    conn: &mut dyn Connection,
-    transfer: &Transfer<'_>,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, transfer: &Transfer<'_>, now: Timestamp) -> Result<()> {
     let (application_id, balance_after) = transfer.application.unzip();
     let values = (
         transfer.debit.0,
@@ -160,7 +128,7 @@ pub async fn insert(
 }
 
 /// Returns the ledger's sum of the deposits whose reference belongs to no application.
-pub async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
+pub async fn unmatched_sum(conn: Conn<'_>) -> Result<Money> {
     query(UNMATCHED_SUM, ()).fetch_one(conn, |row| row.get("amount")).await
 }
 
@@ -185,7 +153,7 @@ fn line(row: &Row<'_>) -> Result<StatementLine> {
 
 /// Returns an application's transfers with IDs in a range, newest first.
 pub async fn statement(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     kind: Option<TransferKind>,
     ids: &Range<i64>,
@@ -208,17 +176,13 @@ pub async fn statement(
 
 /// Returns an ID that splits an application's transfers: those before this time have smaller IDs,
 /// and all others have at least this ID.
-pub async fn place_of(
-    conn: &mut dyn Connection,
-    application_id: ApplicationId,
-    at: Timestamp,
-) -> Result<i64> {
+pub async fn place_of(conn: Conn<'_>, application_id: ApplicationId, at: Timestamp) -> Result<i64> {
     query(PLACE_OF, (application_id, at)).fetch_one(conn, |row| row.get("place")).await
 }
 
 /// Returns the time of the first transfer with an ID in a range.
 pub async fn first_between(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     ids: &Range<i64>,
 ) -> Result<Option<Timestamp>> {
@@ -229,7 +193,7 @@ pub async fn first_between(
 
 /// Returns the balance before the transfer with this ID. `None` if there is no earlier transfer.
 pub async fn balance_before(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     id: i64,
 ) -> Result<Option<Money>> {
@@ -241,7 +205,7 @@ pub async fn balance_before(
 /// Returns the totals of the transfers with IDs in a range. Charges aren't summed up, since there
 /// may be a million of them: their total follows from the balances and the other transfers.
 pub async fn totals(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     ids: &Range<i64>,
 ) -> Result<StatementTotals> {
@@ -295,7 +259,7 @@ pub struct MessageTransfer {
 /// Stores transfers of messages and batches, in the order of the balances. On PostgreSQL, the
 /// transaction must have locked the applications.
 pub async fn insert_of_messages(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     transfers: &[MessageTransfer],
     now: Timestamp,
 ) -> Result<()> {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
-use super::row;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -50,15 +50,12 @@ statements! {
     };
     const BY_IDS: Sql = Sql {
         sqlite: r"
-            SELECT receipt, carrier_message_id, status, error
-            FROM unmatched_receipts
+            SELECT receipt, carrier_message_id, status, error FROM unmatched_receipts
             WHERE carrier = ?2 AND carrier_message_id = ?1 AND received_at > ?3",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(p.receipt, p.carrier_message_id, p.status, p.error)
-                    ORDER BY p.receipt),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                p.receipt, p.carrier_message_id, p.status, p.error
+            ) ORDER BY p.receipt), '[]')::text AS found
             FROM jsonb_array_elements_text($1::text::jsonb) AS r
             JOIN unmatched_receipts p ON p.carrier = $2 AND p.carrier_message_id = r.value
               AND p.received_at > $3",
@@ -68,20 +65,14 @@ statements! {
         sqlite: r"
             DELETE FROM unmatched_receipts WHERE carrier = ?2 AND receipt = ?1",
         postgres: r"
-            DELETE FROM unmatched_receipts
-            WHERE receipt = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND carrier = $2",
+            DELETE FROM unmatched_receipts WHERE receipt = ANY ({ids}) AND carrier = $2",
         ..Sql::ANYWHERE
     };
     const SET_FORM: Sql = Sql {
         sqlite: r"
             UPDATE unmatched_receipts SET form = ?3 WHERE carrier = ?2 AND receipt = ?1",
         postgres: r"
-            UPDATE unmatched_receipts SET form = $3
-            WHERE receipt = ANY (
-                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND carrier = $2",
+            UPDATE unmatched_receipts SET form = $3 WHERE receipt = ANY ({ids}) AND carrier = $2",
         ..Sql::ANYWHERE
     };
     const ANY: Sql =
@@ -190,7 +181,7 @@ const ROWS_MAX: i64 = 3;
 /// Stores unmatched receipts. Their messages may become known later. `form` is the carrier's format
 /// of message IDs.
 pub async fn keep(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     rows: &[NewUnmatchedReceipt<'_>],
     carrier: &str,
     form: &str,
@@ -218,7 +209,7 @@ pub async fn keep(
 /// Deletes and returns the unmatched receipts with these carrier message IDs that came after
 /// `since`.
 pub async fn take(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     ids: &[&str],
     since: Timestamp,
@@ -235,30 +226,25 @@ pub async fn take(
 }
 
 /// Deletes the unmatched receipts with these numbers.
-pub async fn drop_all(conn: &mut dyn Connection, carrier: &str, receipts: &[i64]) -> Result<()> {
+pub async fn drop_all(conn: Conn<'_>, carrier: &str, receipts: &[i64]) -> Result<()> {
     query(DROP, carrier).execute_each(conn, receipts.iter().copied()).await.map(drop)
 }
 
 /// Stores that these receipts were compared with messages under the carrier's format of message
 /// IDs.
-pub async fn set_form(
-    conn: &mut dyn Connection,
-    carrier: &str,
-    receipts: &[i64],
-    form: &str,
-) -> Result<()> {
+pub async fn set_form(conn: Conn<'_>, carrier: &str, receipts: &[i64], form: &str) -> Result<()> {
     let setting = query(SET_FORM, (carrier, form));
     setting.execute_each(conn, receipts.iter().copied()).await.map(drop)
 }
 
 /// Whether a carrier has unmatched receipts.
-pub async fn is_any(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+pub async fn is_any(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     query(ANY, carrier).finds(conn).await
 }
 
 /// Returns at most `limit` unmatched receipts of a carrier.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     selection: Selection<'_>,
     limit: i64,
@@ -279,7 +265,7 @@ pub async fn list(
 /// Returns the indexes of the receipts that are unmatched. Each receipt has the carrier message IDs
 /// that it may mean, and its number, which stands for a missing ID.
 pub async fn still_waiting(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     carrier: &str,
     receipts: &[(&[String], &str)],
 ) -> Result<HashSet<usize>> {
@@ -295,26 +281,19 @@ pub async fn still_waiting(
 
 fn read(row: &Row<'_>) -> Result<WaitingReceipt> {
     let reference: Option<i64> = row.get("user_reference")?;
-    Ok(WaitingReceipt {
-        receipt: row.get("receipt")?,
-        carrier_message_id: row.get("carrier_message_id")?,
+    from_row!(row => WaitingReceipt {
+        receipt, carrier_message_id,
         status: row::status(row, "unmatched_receipts")?,
-        error: row.get("error")?,
-        received_at: row.get("received_at")?,
-        text_id: row.get("text_id")?,
-        parameter_id: row.get("parameter_id")?,
-        state: row.get("state")?,
-        number: row.get("number")?,
-        sender: row.get("sender")?,
+        error, received_at, text_id, parameter_id, state, number, sender,
         user_reference: reference.and_then(|reference| u16::try_from(reference).ok()),
-        submitted_at: row.get("submitted_at")?,
+        submitted_at,
     })
 }
 
 /// Returns the carrier message IDs of the unmatched receipts that came after `since`, each with its
 /// carrier. Ordered by carrier.
 pub async fn carrier_message_ids(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     since: Timestamp,
 ) -> Result<Vec<(String, String)>> {
     let read = |row: &Row<'_>| Ok((row.get("carrier")?, row.get("carrier_message_id")?));
@@ -322,6 +301,6 @@ pub async fn carrier_message_ids(
 }
 
 /// Deletes the unmatched receipts that came before this time, and returns how many there were.
-pub async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
+pub async fn forget(conn: Conn<'_>, before: Timestamp) -> Result<u64> {
     query(FORGET, before).execute(conn).await
 }

@@ -3,32 +3,25 @@
 use domain::Timestamp;
 use domain::decision::Work;
 
-use super::query::{Connection, Row, query};
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    const ACTIVATIONS: Sql = in_shard!(
-        r"
-        SELECT activation_requested_at AS requested_at, activated_at AS decided_at
-        FROM applications
-        WHERE activated_at > $1 AND activation_requested_at <= activated_at" => " AND shard = $3",
-        " ORDER BY activated_at DESC LIMIT $2",
-    );
-    const SENDER_NAMES: Sql = in_shard!(
-        r"
-        SELECT requested_at, decided_at
-        FROM sender_requests
-        WHERE decided_at > $1 AND (status = 'accepted' OR status = 'rejected')"
-            => " AND shard = $3",
-        " ORDER BY decided_at DESC LIMIT $2",
-    );
+    const ACTIVATIONS: Sql = Sql::in_shard(r"
+        SELECT activation_requested_at AS requested_at, activated_at AS decided_at FROM applications
+        WHERE activated_at > $1 AND activation_requested_at <= activated_at{ AND shard = $shard}
+        ORDER BY activated_at DESC LIMIT $2");
+    const SENDER_NAMES: Sql = Sql::in_shard(r"
+        SELECT requested_at, decided_at FROM sender_requests
+        WHERE decided_at > $1 AND (status = 'accepted' OR status = 'rejected'){ AND shard = $shard}
+        ORDER BY decided_at DESC LIMIT $2");
 }
 
 /// Returns when each of the latest decisions after `since` was requested, and when it was made.
 /// Returns nothing for work that needs no decision.
 pub async fn of(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     work: Work,
     since: Timestamp,
     limit: i64,

@@ -5,10 +5,10 @@ use domain::verify::{COOL_DOWN_MS, Locale, Verification};
 use domain::{ApplicationId, EventStream, Kind, Money, Timestamp, VerifyId};
 use serde::Deserialize;
 
-use super::query::{Connection, Row, query};
-use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
-use super::transaction::WriteTx;
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row, touched};
+use super::sql::{Sql, statements};
+use super::transaction::Tx;
 use crate::error::{Fault, Result};
 
 statements! {
@@ -25,54 +25,38 @@ statements! {
         SELECT ?4 AS id
         WHERE CASE WHEN ?5 IS NULL
             THEN EXISTS (
-                SELECT 1
-                FROM verifications
+                SELECT 1 FROM verifications
                 WHERE application_id = ?1 AND test = ?2 AND number = ?3 AND sent_at > ?6)
             ELSE NOT EXISTS (
-                SELECT 1
-                FROM verifications
+                SELECT 1 FROM verifications
                 WHERE id = ?4 AND resends = ?5 AND attempts < 5 AND verified_at IS NULL
                   AND expires_at > ?7)
             END");
-    const ONE: Sql = in_shard!(
-        r"
-        SELECT id, application_id, test, number, kind, country, nonce, digits, locale, name, created_at,
+    const ONE: Sql = Sql::in_shard(r"
+        SELECT id, application_id, test, number, kind, country, nonce, digits, locale, name,
+            created_at,
                expires_at, attempts, verified_at, resends, sent_at
-        FROM verifications WHERE id = $1 AND application_id = $2 AND test = $3"
-            => " AND shard = $4",
-    );
-    const LIST: Sql = in_shard!(
-        r"
+        FROM verifications WHERE id = $1 AND application_id = $2
+          AND test = $3{ AND shard = $shard}");
+    const LIST: Sql = Sql::in_shard(r"
         SELECT id, number, locale, name, created_at, expires_at, attempts, verified_at, resends
-        FROM verifications
-        WHERE application_id = $1 AND test = $2 AND id > $3" => " AND shard = $5",
-        " ORDER BY id LIMIT $4",
-    );
-    const LAST_SENT: Sql = in_shard!(
-        r"
-        SELECT MAX(sent_at) AS sent_at
-        FROM verifications WHERE application_id = $1 AND test = $2 AND number = $3"
-            => " AND shard = $4",
-    );
+        FROM verifications WHERE application_id = $1 AND test = $2 AND id > $3{ AND shard = $shard}
+        ORDER BY id LIMIT $4");
+    const LAST_SENT: Sql = Sql::in_shard(r"
+        SELECT MAX(sent_at) AS sent_at FROM verifications WHERE application_id = $1 AND test = $2
+          AND number = $3{ AND shard = $shard}");
     const CHECKED: Sql = Sql {
         sqlite: r"
             SELECT id, application_id, test, nonce, digits, expires_at, attempts, verified_at,
                    resends, sent_at
             FROM verifications WHERE id = ?1",
         postgres: r"
-            SELECT COALESCE(
-                json_agg(
-                    json_build_array(
-                        id, application_id, test, nonce, digits, expires_at, attempts,
-                        verified_at, resends, sent_at)),
-                '[]')::text AS found
+            SELECT COALESCE(json_agg(json_build_array(
+                id, application_id, test, nonce, digits, expires_at, attempts, verified_at,
+                resends, sent_at)), '[]')::text AS found
             FROM (
-                SELECT *
-                FROM verifications
-                WHERE id = ANY (
-                    ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-                  AND shard = $2
-                ORDER BY id FOR UPDATE) v",
+                SELECT * FROM verifications
+                WHERE id = ANY ({ids}) AND shard = $2 ORDER BY id FOR UPDATE) v",
         ..Sql::IN_SHARD
     };
     /// `$1` is `[[ID, attempts, time of the right attempt or null]]`.
@@ -85,24 +69,17 @@ statements! {
             WHERE id = (r.value ->> 0)::bigint AND shard = $2",
         ..Sql::IN_SHARD
     };
-    const DELETE: Sql = in_shard!(
-        r"
-        DELETE FROM verifications
-        WHERE id IN (
-            SELECT id
-            FROM verifications WHERE id < $1" => " AND shard = $3",
-        " ORDER BY id LIMIT $2)" => " AND shard = $3",
-    );
+    const DELETE: Sql = Sql::in_shard(r"
+        DELETE FROM verifications WHERE id IN (
+            SELECT id FROM verifications WHERE id < $1{ AND shard = $shard}
+            ORDER BY id LIMIT $2){ AND shard = $shard}");
     /// By country and day. `$3` is the least ID, of verifications as of messages.
-    const FIGURES: Sql = in_shard!(
-        r"
+    const FIGURES: Sql = Sql::in_shard(r"
         WITH sent AS (
             SELECT verification_id, COUNT(*) AS n, MAX(CASE status WHEN {delivered} THEN 1 ELSE 0
                    END) AS delivered, SUM(cost - released) AS cost
-            FROM messages
-            WHERE application_id = $1 AND test = $2 AND id >= $3 AND verification_id IS NOT NULL"
-            => " AND shard = $4",
-        r"
+            FROM messages WHERE application_id = $1 AND test = $2 AND id >= $3
+              AND verification_id IS NOT NULL{ AND shard = $shard}
             GROUP BY verification_id)
         SELECT v.country, v.created_at / 86400000 AS day, COUNT(*) AS starts,
                CAST(COALESCE(SUM(sent.n), 0) AS BIGINT) AS messages,
@@ -111,11 +88,9 @@ statements! {
                CAST(COALESCE(SUM(sent.cost), 0) AS BIGINT) AS cost
         FROM verifications v
         LEFT JOIN sent ON sent.verification_id = v.id
-        WHERE v.application_id = $1 AND v.test = $2 AND v.id >= $3" => " AND v.shard = $4",
-        r"
+        WHERE v.application_id = $1 AND v.test = $2 AND v.id >= $3{ AND v.shard = $shard}
         GROUP BY v.country, v.created_at / 86400000
-        ORDER BY day DESC, starts DESC, v.country",
-    );
+        ORDER BY day DESC, starts DESC, v.country");
 }
 
 /// A verification whose code a send brings.
@@ -208,7 +183,7 @@ pub struct VerifyFigures {
 }
 
 /// Stores that sends start these verifications, or send their codes again. Only for SQLite.
-pub async fn put(tx: &mut WriteTx<'_>, codes: &[&CodeRow], now: Timestamp) -> Result<()> {
+pub async fn put(tx: &mut Tx<'_>, codes: &[&CodeRow], now: Timestamp) -> Result<()> {
     let (new, again): (Vec<&CodeRow>, Vec<&CodeRow>) =
         codes.iter().partition(|code| code.resends.is_none());
     let rows = new.iter().map(|code| {
@@ -237,11 +212,7 @@ pub async fn put(tx: &mut WriteTx<'_>, codes: &[&CodeRow], now: Timestamp) -> Re
 /// Returns those of the verifications whose codes may not be sent: the number got another code
 /// within the cool-down, the code was sent again meanwhile, or the verification has ended. Only for
 /// SQLite.
-pub async fn stale(
-    conn: &mut dyn Connection,
-    codes: &[&CodeRow],
-    now: Timestamp,
-) -> Result<Vec<VerifyId>> {
+pub async fn stale(conn: Conn<'_>, codes: &[&CodeRow], now: Timestamp) -> Result<Vec<VerifyId>> {
     let rows = codes
         .iter()
         .map(|code| (code.application_id, code.test, &code.number, code.id, code.resends));
@@ -252,7 +223,7 @@ pub async fn stale(
 
 /// Returns a verification of an application's live key or of its test key.
 pub async fn one(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     id: VerifyId,
 ) -> Result<Option<StoredVerification>> {
@@ -261,23 +232,17 @@ pub async fn one(
 
 /// Returns at most `limit` verifications after one, oldest first.
 pub async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     after: VerifyId,
     limit: i64,
 ) -> Result<Vec<VerificationRecord>> {
     query(LIST, (stream.application_id, stream.test, after.0, limit))
         .fetch_all(conn, |row| {
-            Ok(VerificationRecord {
-                id: VerifyId(row.get("id")?),
-                number: row.get("number")?,
+            from_row!(row => VerificationRecord {
+                id: VerifyId(row.get("id")?), number,
                 locale: row::word(row, "verifications", "locale", Locale::parse)?,
-                name: row.get("name")?,
-                created_at: row.get("created_at")?,
-                expires_at: row.get("expires_at")?,
-                attempts: row.get("attempts")?,
-                verified_at: row.get("verified_at")?,
-                resends: row.get("resends")?,
+                name, created_at, expires_at, attempts, verified_at, resends,
             })
         })
         .await
@@ -321,7 +286,7 @@ fn corrupt(column: &'static str, value: i64) -> crate::error::Error {
 
 /// Returns when an application last sent a code to a number.
 pub async fn last_sent(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     number: &str,
 ) -> Result<Option<Timestamp>> {
@@ -331,7 +296,7 @@ pub async fn last_sent(
 }
 
 /// Returns those of the verifications that exist. On PostgreSQL, locks them until the commit.
-pub async fn for_check(tx: &mut WriteTx<'_>, ids: &[VerifyId]) -> Result<Vec<CheckedVerification>> {
+pub async fn for_check(tx: &mut Tx<'_>, ids: &[VerifyId]) -> Result<Vec<CheckedVerification>> {
     let finding = query(CHECKED, ());
     let found: Vec<CheckedFields> =
         finding.find_each(tx, ids.iter().copied(), "verifications").await?;
@@ -371,35 +336,29 @@ impl From<CheckedFields> for CheckedVerification {
 }
 
 /// Stores the attempts of checked verifications, and which of them were right.
-pub async fn set_checked(tx: &mut WriteTx<'_>, checked: &[&CheckedVerification]) -> Result<()> {
+pub async fn set_checked(tx: &mut Tx<'_>, checked: &[&CheckedVerification]) -> Result<()> {
     let rows = checked.iter().map(|it| (it.id, i64::from(it.state.attempts), it.verified_at));
     let written = query(SET_CHECKED, ()).execute_each(tx, rows).await?;
     touched("verifications", checked.len(), written)
 }
 
 /// Deletes at most `limit` verifications that were started before a time. Returns their number.
-pub async fn delete(conn: &mut dyn Connection, before: Timestamp, limit: i64) -> Result<u64> {
+pub async fn delete(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<u64> {
     query(DELETE, (compose_id(before.unix_ms(), 0), limit)).execute(conn).await
 }
 
 /// Returns the figures of an application's verifications that were started from a day on, newest
 /// first.
 pub async fn figures(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     from_day: i64,
 ) -> Result<Vec<VerifyFigures>> {
     let least = domain::ids::id_of_day(from_day);
     query(FIGURES, (stream.application_id, stream.test, least))
         .fetch_all(conn, |row| {
-            Ok(VerifyFigures {
-                country: row.get("country")?,
-                day: row.get("day")?,
-                starts: row.get("starts")?,
-                messages: row.get("messages")?,
-                delivered: row.get("delivered")?,
-                verified: row.get("verified")?,
-                cost: row.get("cost")?,
+            from_row!(row => VerifyFigures {
+                country, day, starts, messages, delivered, verified, cost,
             })
         })
         .await

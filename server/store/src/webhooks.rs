@@ -3,88 +3,73 @@
 use domain::webhook::AttemptCounts;
 use domain::{ApplicationId, EventStream, EventType, Reference, Timestamp};
 
-use super::query::{Connection, Row, query};
-use super::row::{self, touched};
-use super::sql::{Sql, in_shard, statements};
+use super::query::{Conn, Row, query};
+use super::row::{self, from_row, touched};
+use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// No lease or pause is longer. An endpoint may ask for a pause of an hour.
 const LEASE_MAX_MS: i64 = 3_600_000;
 
 macro_rules! columns {
-    ($where:literal, $shard:literal) => {
-        in_shard!(
+    ($where:literal) => {
+        Sql::in_shard(concat!(
             r"
         SELECT id, application_id, test, url, secret, old_secret, old_until, types, created_at,
                disabled_at, disabled_reason, position, failures, failing_since,
                (
-                   SELECT reference
-                   FROM applications a WHERE a.id = application_id"
-                => concat!(" AND a.shard = ", $shard),
-            r") AS reference
+                   SELECT reference FROM applications a
+                   WHERE a.id = application_id{ AND a.shard = $shard}) AS reference
         FROM webhooks WHERE removed_at IS NULL AND ",
-            $where => concat!(" AND shard = ", $shard),
-            " ORDER BY id",
-        )
+            $where,
+            "{ AND shard = $shard} ORDER BY id",
+        ))
     };
 }
 
 statements! {
-    const LIST: Sql = columns!("application_id = $1 AND test = $2", "$3");
-    const NEWEST_SECRET: Sql = in_shard!(
-        "SELECT id, secret FROM webhooks WHERE removed_at IS NULL" => " AND shard = $1",
-        " ORDER BY id DESC LIMIT 1",
-    );
-    const ONE: Sql = columns!("id = $1", "$2");
-    const INSERT: Sql = in_shard!(
-        r"
+    const LIST: Sql = columns!("application_id = $1 AND test = $2");
+    const NEWEST_SECRET: Sql = Sql::in_shard(r"
+        SELECT id, secret FROM webhooks
+        WHERE removed_at IS NULL{ AND shard = $shard} ORDER BY id DESC LIMIT 1");
+    const ONE: Sql = columns!("id = $1");
+    const INSERT: Sql = Sql::in_shard(r"
         INSERT INTO webhooks (id, application_id, test, url, secret, types, created_at, position,
-            failures, due_at, lease_token, lease_until" => ", shard",
-        ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, 0, 0" => ", $10",
-        ")",
-    );
-    const SET_URL: Sql = in_shard!("UPDATE webhooks SET url = $2 WHERE id = $1" => " AND shard = $3");
-    const SET_TYPES: Sql =
-        in_shard!("UPDATE webhooks SET types = $2 WHERE id = $1" => " AND shard = $3");
-    const ROTATE: Sql = in_shard!(
-        "UPDATE webhooks SET old_secret = secret, secret = $2, old_until = $3 WHERE id = $1"
-            => " AND shard = $4",
-    );
-    const ENABLE: Sql = in_shard!(
-        r"
+            failures, due_at, lease_token, lease_until{, shard})
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, 0, 0{, $shard})");
+    const SET_URL: Sql = Sql::in_shard(
+        "UPDATE webhooks SET url = $2 WHERE id = $1{ AND shard = $shard}");
+    const SET_TYPES: Sql = Sql::in_shard(
+        "UPDATE webhooks SET types = $2 WHERE id = $1{ AND shard = $shard}");
+    const ROTATE: Sql = Sql::in_shard(r"
+        UPDATE webhooks SET old_secret = secret, secret = $2, old_until = $3
+        WHERE id = $1{ AND shard = $shard}");
+    const ENABLE: Sql = Sql::in_shard(r"
         UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL, failures = 0,
             failing_since = NULL, position = CASE WHEN position < $2 THEN $2 ELSE position END,
             due_at = $3, lease_token = 0, lease_until = 0
-        WHERE id = $1" => " AND shard = $4",
-    );
-    const DISABLE: Sql = in_shard!(
-        r"
+        WHERE id = $1{ AND shard = $shard}");
+    const DISABLE: Sql = Sql::in_shard(r"
         UPDATE webhooks SET disabled_at = $2, disabled_reason = $3, lease_token = 0,
             lease_until = 0
-        WHERE id = $1" => " AND shard = $4",
-    );
-    const REMOVE: Sql = in_shard!(
-        "UPDATE webhooks SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL"
-            => " AND shard = $3",
-    );
-    const REMOVE_ALL: Sql = in_shard!(
-        "UPDATE webhooks SET removed_at = $2 WHERE application_id = $1 AND removed_at IS NULL"
-            => " AND shard = $3",
-    );
-    const WAKE: Sql = in_shard!("UPDATE webhooks SET due_at = $2 WHERE id = $1" => " AND shard = $3");
+        WHERE id = $1{ AND shard = $shard}");
+    const REMOVE: Sql = Sql::in_shard(r"
+        UPDATE webhooks SET removed_at = $2
+        WHERE id = $1 AND removed_at IS NULL{ AND shard = $shard}");
+    const REMOVE_ALL: Sql = Sql::in_shard(r"
+        UPDATE webhooks SET removed_at = $2
+        WHERE application_id = $1 AND removed_at IS NULL{ AND shard = $shard}");
+    const WAKE: Sql = Sql::in_shard(
+        "UPDATE webhooks SET due_at = $2 WHERE id = $1{ AND shard = $shard}");
     /// `$3` is a time that no lease or pause reaches. If one does, it began before the clock was
-    /// set back, and is over.
-    const DUE: Sql = in_shard!(
-        r"
-        SELECT id
-        FROM webhooks
+    /// set back, and is over. Events that wait in a restored backup may have been delivered since,
+    /// so none is due while all carriers are drained.
+    const DUE: Sql = Sql::in_shard(r"
+        SELECT id FROM webhooks
         WHERE due_at <= $1 AND disabled_at IS NULL AND removed_at IS NULL
-          AND (lease_until <= $1 OR lease_until > $3)" => " AND shard = $4",
-        // Events that wait in a restored backup may have been delivered since.
-        r"
+          AND (lease_until <= $1 OR lease_until > $3){ AND shard = $shard}
           AND NOT EXISTS (SELECT 1 FROM carriers WHERE name = '*' AND drained_at IS NOT NULL)
-        ORDER BY due_at LIMIT $2",
-    );
+        ORDER BY due_at LIMIT $2");
     /// Skips an endpoint that another transaction has locked. One that waited could deadlock with
     /// a transaction that makes several endpoints due.
     const LEASE: Sql = Sql {
@@ -95,83 +80,60 @@ statements! {
         postgres: r"
             UPDATE webhooks SET lease_token = $2, lease_until = $4
             WHERE shard = $6 AND id = (
-                SELECT id
-                FROM webhooks
+                SELECT id FROM webhooks
                 WHERE id = $1 AND shard = $6 AND disabled_at IS NULL AND removed_at IS NULL
                   AND (lease_until <= $3 OR lease_until > $5)
                 FOR NO KEY UPDATE SKIP LOCKED)",
         ..Sql::IN_SHARD
     };
-    const HELD: Sql = columns!("id = $1 AND lease_token = $2", "$3");
+    const HELD: Sql = columns!("id = $1 AND lease_token = $2");
     /// Locks the endpoint on PostgreSQL, and extends the lease.
-    const RENEW: Sql = in_shard!(
-        r"
+    const RENEW: Sql = Sql::in_shard(r"
         UPDATE webhooks SET lease_until = $3
-        WHERE id = $1 AND lease_token = $2 AND removed_at IS NULL" => " AND shard = $4",
-    );
-    const PROGRESS: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND lease_token = $2 AND removed_at IS NULL{ AND shard = $shard}");
+    const PROGRESS: Sql = Sql::in_shard(r"
         UPDATE webhooks SET position = CASE WHEN position < $2 THEN $2 ELSE position END,
             failures = $3, failing_since = $4
-        WHERE id = $1" => " AND shard = $5",
-    );
-    const RELEASE: Sql = in_shard!(
-        r"
+        WHERE id = $1{ AND shard = $shard}");
+    const RELEASE: Sql = Sql::in_shard(r"
         UPDATE webhooks SET lease_token = 0, lease_until = 0, due_at = $3
-        WHERE id = $1 AND lease_token = $2" => " AND shard = $4",
-    );
-    const END_LEASES: Sql = in_shard!(
-        "UPDATE webhooks SET lease_token = 0, lease_until = 0 WHERE lease_token <> 0"
-            => " AND shard = $1",
-    );
-    const PAUSE: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND lease_token = $2{ AND shard = $shard}");
+    const END_LEASES: Sql = Sql::in_shard(r"
+        UPDATE webhooks SET lease_token = 0, lease_until = 0
+        WHERE lease_token <> 0{ AND shard = $shard}");
+    const PAUSE: Sql = Sql::in_shard(r"
         UPDATE webhooks SET lease_token = 0, lease_until = $3, due_at = $3
-        WHERE id = $1 AND lease_token = $2" => " AND shard = $4",
-    );
-    const RETRIES: Sql = in_shard!(
-        r"
+        WHERE id = $1 AND lease_token = $2{ AND shard = $shard}");
+    const RETRIES: Sql = Sql::in_shard(r"
         SELECT event_id, attempts
-        FROM webhook_retries WHERE webhook_id = $1 AND due_at <= $2" => " AND shard = $4",
-        " ORDER BY due_at, event_id LIMIT $3",
-    );
-    const NEXT_RETRY: Sql = in_shard!(
-        "SELECT MIN(due_at) AS due_at FROM webhook_retries WHERE webhook_id = $1"
-            => " AND shard = $2",
-    );
-    const RETRIES_WITHIN: Sql = in_shard!(
-        r"
-        SELECT event_id AS id
-        FROM webhook_retries WHERE webhook_id = $1 AND event_id >= $2 AND event_id <= $3"
-            => " AND shard = $4",
-    );
-    const PUT_RETRY: Sql = in_shard!(
-        "INSERT INTO webhook_retries (webhook_id, event_id, attempts, due_at" => ", shard",
-        ") VALUES ($1, $2, $3, $4" => ", $5",
-        r")
-        ON CONFLICT (webhook_id, event_id" => ", shard",
-        r")
-        DO UPDATE SET attempts = excluded.attempts, due_at = excluded.due_at",
-    );
-    const DROP_RETRY: Sql = in_shard!(
-        "DELETE FROM webhook_retries WHERE webhook_id = $1 AND event_id = $2" => " AND shard = $3",
-    );
-    const REPLAY: Sql = in_shard!(
-        "SELECT id, position, last_id FROM webhook_replays WHERE webhook_id = $1"
-            => " AND shard = $2",
-    );
-    const PUT_REPLAY: Sql = in_shard!(
-        "INSERT INTO webhook_replays (id, webhook_id, position, last_id" => ", shard",
-        ") VALUES ($1, $2, $3, $4" => ", $5",
-        ")",
-    );
-    const DROP_REPLAY: Sql = in_shard!("DELETE FROM webhook_replays WHERE id = $1" => " AND shard = $2");
-    const ADVANCE_REPLAY: Sql =
-        in_shard!("UPDATE webhook_replays SET position = $2 WHERE id = $1" => " AND shard = $3");
-    const END_REPLAYS: Sql = in_shard!(
-        "DELETE FROM webhook_replays WHERE webhook_id = $1 AND position >= last_id"
-            => " AND shard = $2",
-    );
+        FROM webhook_retries WHERE webhook_id = $1 AND due_at <= $2{ AND shard = $shard}
+        ORDER BY due_at, event_id LIMIT $3");
+    const NEXT_RETRY: Sql = Sql::in_shard(r"
+        SELECT MIN(due_at) AS due_at FROM webhook_retries
+        WHERE webhook_id = $1{ AND shard = $shard}");
+    const RETRIES_WITHIN: Sql = Sql::in_shard(r"
+        SELECT event_id AS id FROM webhook_retries WHERE webhook_id = $1 AND event_id >= $2
+          AND event_id <= $3{ AND shard = $shard}");
+    const PUT_RETRY: Sql = Sql::in_shard(r"
+        INSERT INTO webhook_retries (webhook_id, event_id, attempts, due_at{, shard})
+        VALUES ($1, $2, $3, $4{, $shard})
+        ON CONFLICT (webhook_id, event_id{, shard})
+        DO UPDATE SET attempts = excluded.attempts, due_at = excluded.due_at");
+    const DROP_RETRY: Sql = Sql::in_shard(
+        "DELETE FROM webhook_retries WHERE webhook_id = $1 AND event_id = $2{ AND shard = $shard}");
+    const REPLAY: Sql = Sql::in_shard(r"
+        SELECT id, position, last_id FROM webhook_replays
+        WHERE webhook_id = $1{ AND shard = $shard}");
+    const PUT_REPLAY: Sql = Sql::in_shard(r"
+        INSERT INTO webhook_replays (id, webhook_id, position, last_id{, shard})
+        VALUES ($1, $2, $3, $4{, $shard})");
+    const DROP_REPLAY: Sql = Sql::in_shard(
+        "DELETE FROM webhook_replays WHERE id = $1{ AND shard = $shard}");
+    const ADVANCE_REPLAY: Sql = Sql::in_shard(
+        "UPDATE webhook_replays SET position = $2 WHERE id = $1{ AND shard = $shard}");
+    const END_REPLAYS: Sql = Sql::in_shard(r"
+        DELETE FROM webhook_replays
+        WHERE webhook_id = $1 AND position >= last_id{ AND shard = $shard}");
     /// `$1` is `[[endpoint, ID, time, event, type, delivered 0|1, status, latency, error, answer,
     /// next attempt]]`.
     const INSERT_ATTEMPTS: Sql = Sql {
@@ -190,76 +152,52 @@ statements! {
             CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS a",
         ..Sql::IN_SHARD
     };
-    const ATTEMPTS: Sql = in_shard!(
-        r"
+    const ATTEMPTS: Sql = Sql::in_shard(r"
         SELECT id, at, event_id, type, delivered, status, latency_ms, error, answer, next_at
-        FROM webhook_attempts WHERE webhook_id = $1 AND id < $2" => " AND shard = $4",
-        " ORDER BY id DESC LIMIT $3",
-    );
-    const FAILED: Sql = in_shard!(
-        r"
+        FROM webhook_attempts WHERE webhook_id = $1 AND id < $2{ AND shard = $shard}
+        ORDER BY id DESC LIMIT $3");
+    const FAILED: Sql = Sql::in_shard(r"
         SELECT id, at, event_id, type, delivered, status, latency_ms, error, answer, next_at
-        FROM webhook_attempts WHERE webhook_id = $1 AND id < $2 AND delivered = 0"
-            => " AND shard = $4",
-        " ORDER BY id DESC LIMIT $3",
-    );
-    const OF_EVENT: Sql = in_shard!(
-        r"
+        FROM webhook_attempts WHERE webhook_id = $1 AND id < $2
+          AND delivered = 0{ AND shard = $shard} ORDER BY id DESC LIMIT $3");
+    const OF_EVENT: Sql = Sql::in_shard(r"
         SELECT id, at, event_id, type, delivered, status, latency_ms, error, answer, next_at
-        FROM webhook_attempts WHERE webhook_id = $1 AND event_id = $2" => " AND shard = $4",
-        " ORDER BY id DESC LIMIT $3",
-    );
+        FROM webhook_attempts WHERE webhook_id = $1 AND event_id = $2{ AND shard = $shard}
+        ORDER BY id DESC LIMIT $3");
     /// Counts the newest attempts since `$2`, by quarter hour.
-    const COUNTS: Sql = in_shard!(
-        r"
+    const COUNTS: Sql = Sql::in_shard(r"
         SELECT quarter, CAST(COUNT(*) AS BIGINT) AS attempts,
                CAST(SUM(delivered) AS BIGINT) AS delivered
         FROM (
             SELECT ((id >> 21) + 1704067200000) / 900000 AS quarter, delivered
-            FROM webhook_attempts WHERE webhook_id = $1 AND id >= $2" => " AND shard = $4",
-        r"
+            FROM webhook_attempts WHERE webhook_id = $1 AND id >= $2{ AND shard = $shard}
             ORDER BY id DESC LIMIT $3) AS newest
-        GROUP BY quarter ORDER BY quarter",
-    );
-    const TAKEN_WITHIN: Sql = in_shard!(
-        r"
-        SELECT DISTINCT event_id AS id
-        FROM webhook_attempts
-        WHERE webhook_id = $1 AND event_id >= $2 AND event_id <= $3 AND delivered = 1"
-            => " AND shard = $4",
-    );
+        GROUP BY quarter ORDER BY quarter");
+    const TAKEN_WITHIN: Sql = Sql::in_shard(r"
+        SELECT DISTINCT event_id AS id FROM webhook_attempts
+        WHERE webhook_id = $1 AND event_id >= $2 AND event_id <= $3
+          AND delivered = 1{ AND shard = $shard}");
     /// An endpoint with attempts below `$1`.
-    const OUTDATED: Sql = in_shard!(
-        r"
-        SELECT w.id
-        FROM webhooks w
-        WHERE EXISTS (
-            SELECT 1
-            FROM webhook_attempts a WHERE a.webhook_id = w.id AND a.id < $1" => " AND a.shard = $2",
-        ")" => " AND w.shard = $2",
-        " ORDER BY w.id LIMIT 1",
-    );
-    const DROP_ATTEMPTS: Sql = in_shard!(
-        r"
-        DELETE FROM webhook_attempts
-        WHERE webhook_id = $1 AND id < $2 AND id IN (
+    const OUTDATED: Sql = Sql::in_shard(r"
+        SELECT w.id FROM webhooks w WHERE EXISTS (
+            SELECT 1 FROM webhook_attempts a WHERE a.webhook_id = w.id
+              AND a.id < $1{ AND a.shard = $shard}){ AND w.shard = $shard} ORDER BY w.id LIMIT 1");
+    const DROP_ATTEMPTS: Sql = Sql::in_shard(r"
+        DELETE FROM webhook_attempts WHERE webhook_id = $1 AND id < $2 AND id IN (
             SELECT a.id
-            FROM webhook_attempts a WHERE a.webhook_id = $1 AND a.id < $2" => " AND a.shard = $4",
-        " ORDER BY a.id LIMIT $3)" => " AND shard = $4",
-    );
-    const REMOVED: Sql = in_shard!(
-        "SELECT id FROM webhooks WHERE removed_at IS NOT NULL" => " AND shard = $1",
-        " ORDER BY removed_at LIMIT 1",
-    );
+            FROM webhook_attempts a WHERE a.webhook_id = $1 AND a.id < $2{ AND a.shard = $shard}
+            ORDER BY a.id LIMIT $3){ AND shard = $shard}");
+    const REMOVED: Sql = Sql::in_shard(r"
+        SELECT id FROM webhooks
+        WHERE removed_at IS NOT NULL{ AND shard = $shard} ORDER BY removed_at LIMIT 1");
     /// Keeps events that were requested by their IDs and haven't been attempted again.
-    const DROP_FAILED: Sql = in_shard!(
-        "DELETE FROM webhook_retries WHERE webhook_id = $1 AND attempts > 0" => " AND shard = $2",
-    );
-    const DROP_RETRIES: Sql =
-        in_shard!("DELETE FROM webhook_retries WHERE webhook_id = $1" => " AND shard = $2");
-    const DROP_REPLAYS: Sql =
-        in_shard!("DELETE FROM webhook_replays WHERE webhook_id = $1" => " AND shard = $2");
-    const DROP: Sql = in_shard!("DELETE FROM webhooks WHERE id = $1" => " AND shard = $2");
+    const DROP_FAILED: Sql = Sql::in_shard(
+        "DELETE FROM webhook_retries WHERE webhook_id = $1 AND attempts > 0{ AND shard = $shard}");
+    const DROP_RETRIES: Sql = Sql::in_shard(
+        "DELETE FROM webhook_retries WHERE webhook_id = $1{ AND shard = $shard}");
+    const DROP_REPLAYS: Sql = Sql::in_shard(
+        "DELETE FROM webhook_replays WHERE webhook_id = $1{ AND shard = $shard}");
+    const DROP: Sql = Sql::in_shard("DELETE FROM webhooks WHERE id = $1{ AND shard = $shard}");
 }
 
 /// An endpoint.
@@ -303,37 +241,29 @@ fn webhook(row: &Row<'_>) -> Result<WebhookRow> {
     let old: (Option<String>, Option<Timestamp>) = (row.get("old_secret")?, row.get("old_until")?);
     let types: Option<String> = row.get("types")?;
     let parse = |text: &str| text.split(',').map(EventType::parse).collect::<Option<Vec<_>>>();
-    Ok(WebhookRow {
-        id: row.get("id")?,
+    from_row!(row => WebhookRow {
+        id,
         stream: EventStream { application_id: row.get("application_id")?, test: row.get("test")? },
-        reference: row::reference(row)?,
-        url: row.get("url")?,
-        secret: row.get("secret")?,
-        old_secret: old.0.zip(old.1),
+        reference: row::reference(row)?, url, secret, old_secret: old.0.zip(old.1),
         types: match types {
             Some(_) => Some(row::word(row, "webhooks", "types", parse)?),
             None => None,
         },
-        created_at: row.get("created_at")?,
-        disabled_at: row.get("disabled_at")?,
-        disabled_reason: row.get("disabled_reason")?,
-        position: row.get("position")?,
-        failures: row.get("failures")?,
-        failing_since: row.get("failing_since")?,
+        created_at, disabled_at, disabled_reason, position, failures, failing_since,
     })
 }
 
 /// Returns the endpoints of a stream, oldest first.
-pub async fn list(conn: &mut dyn Connection, stream: EventStream) -> Result<Vec<WebhookRow>> {
+pub async fn list(conn: Conn<'_>, stream: EventStream) -> Result<Vec<WebhookRow>> {
     query(LIST, (stream.application_id, stream.test)).fetch_all(conn, webhook).await
 }
 
-pub async fn one(conn: &mut dyn Connection, id: i64) -> Result<Option<WebhookRow>> {
+pub async fn one(conn: Conn<'_>, id: i64) -> Result<Option<WebhookRow>> {
     query(ONE, id).fetch_optional(conn, webhook).await
 }
 
 /// Returns the ID and the encrypted secret of a shard's newest endpoint.
-pub async fn newest_secret(conn: &mut dyn Connection) -> Result<Option<(i64, String)>> {
+pub async fn newest_secret(conn: Conn<'_>) -> Result<Option<(i64, String)>> {
     let read = |row: &Row<'_>| Ok((row.get("id")?, row.get("secret")?));
     query(NEWEST_SECRET, ()).fetch_optional(conn, read).await
 }
@@ -349,7 +279,7 @@ pub struct NewWebhook<'a> {
     pub position: i64,
 }
 
-pub async fn insert(conn: &mut dyn Connection, new: &NewWebhook<'_>, now: Timestamp) -> Result<()> {
+pub async fn insert(conn: Conn<'_>, new: &NewWebhook<'_>, now: Timestamp) -> Result<()> {
     let values = (
         new.id,
         new.stream.application_id,
@@ -364,63 +294,44 @@ pub async fn insert(conn: &mut dyn Connection, new: &NewWebhook<'_>, now: Timest
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-pub async fn set_url(conn: &mut dyn Connection, id: i64, url: &str) -> Result<()> {
+pub async fn set_url(conn: Conn<'_>, id: i64, url: &str) -> Result<()> {
     let set = query(SET_URL, (id, url)).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
-pub async fn set_types(
-    conn: &mut dyn Connection,
-    id: i64,
-    types: Option<&[EventType]>,
-) -> Result<()> {
+pub async fn set_types(conn: Conn<'_>, id: i64, types: Option<&[EventType]>) -> Result<()> {
     let set = query(SET_TYPES, (id, joined(types))).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
 /// Replaces the secret. The old one also signs until `old_until`.
-pub async fn rotate(
-    conn: &mut dyn Connection,
-    id: i64,
-    secret: &str,
-    old_until: Timestamp,
-) -> Result<()> {
+pub async fn rotate(conn: Conn<'_>, id: i64, secret: &str, old_until: Timestamp) -> Result<()> {
     let set = query(ROTATE, (id, secret, old_until)).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
 /// Enables an endpoint. Forgets its failed attempts, and new events start after `position` at the
 /// earliest.
-pub async fn enable(
-    conn: &mut dyn Connection,
-    id: i64,
-    position: i64,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn enable(conn: Conn<'_>, id: i64, position: i64, now: Timestamp) -> Result<()> {
     query(DROP_FAILED, id).execute(&mut *conn).await?;
     let set = query(ENABLE, (id, position, now)).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
 /// Disables an endpoint, and ends its lease.
-pub async fn disable(
-    conn: &mut dyn Connection,
-    id: i64,
-    reason: &str,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn disable(conn: Conn<'_>, id: i64, reason: &str, now: Timestamp) -> Result<()> {
     let set = query(DISABLE, (id, now, reason)).execute(conn).await?;
     touched("webhooks", 1, set)
 }
 
 /// Removes an endpoint. [`drop_removed`] deletes its rows later.
-pub async fn remove(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+pub async fn remove(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<()> {
     query(REMOVE, (id, now)).execute(conn).await.map(drop)
 }
 
 /// Removes all endpoints of an application.
 pub async fn remove_all(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     now: Timestamp,
 ) -> Result<()> {
@@ -428,14 +339,14 @@ pub async fn remove_all(
 }
 
 /// Returns at most `limit` endpoints that are due and that no process delivers to.
-pub async fn due(conn: &mut dyn Connection, now: Timestamp, limit: i64) -> Result<Vec<i64>> {
+pub async fn due(conn: Conn<'_>, now: Timestamp, limit: i64) -> Result<Vec<i64>> {
     query(DUE, (now, limit, now.plus_ms(LEASE_MAX_MS))).fetch_all(conn, |row| row.get("id")).await
 }
 
 /// Takes the lease of an endpoint. Returns false if another process has it, or if the endpoint was
 /// disabled or removed.
 pub async fn lease(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     token: i64,
     now: Timestamp,
@@ -446,24 +357,19 @@ pub async fn lease(
 }
 
 /// Returns an endpoint if this token still has its lease.
-pub async fn held(conn: &mut dyn Connection, id: i64, token: i64) -> Result<Option<WebhookRow>> {
+pub async fn held(conn: Conn<'_>, id: i64, token: i64) -> Result<Option<WebhookRow>> {
     query(HELD, (id, token)).fetch_optional(conn, webhook).await
 }
 
 /// Extends the lease of an endpoint. Returns false if this token no longer has it, or if the
 /// endpoint was removed.
-pub async fn renew(
-    conn: &mut dyn Connection,
-    id: i64,
-    token: i64,
-    until: Timestamp,
-) -> Result<bool> {
+pub async fn renew(conn: Conn<'_>, id: i64, token: i64, until: Timestamp) -> Result<bool> {
     Ok(query(RENEW, (id, token, until)).execute(conn).await? == 1)
 }
 
 /// Stores how far an endpoint's first attempts have come, and its failures since the last success.
 pub async fn progress(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     position: i64,
     failures: i64,
@@ -474,33 +380,28 @@ pub async fn progress(
 }
 
 /// Ends the lease of an endpoint, which is due again at `due_at`, or when there are new events.
-pub async fn release(
-    conn: &mut dyn Connection,
-    id: i64,
-    token: i64,
-    due_at: Option<Timestamp>,
-) -> Result<()> {
+pub async fn release(conn: Conn<'_>, id: i64, token: i64, due_at: Option<Timestamp>) -> Result<()> {
     let due_at = due_at.map_or(i64::MAX, Timestamp::unix_ms);
     query(RELEASE, (id, token, due_at)).execute(conn).await.map(drop)
 }
 
-pub async fn end_leases(conn: &mut dyn Connection) -> Result<()> {
+pub async fn end_leases(conn: Conn<'_>) -> Result<()> {
     query(END_LEASES, ()).execute(conn).await.map(drop)
 }
 
 /// Ends the lease of an endpoint. No process delivers to it before `until`.
-pub async fn pause(conn: &mut dyn Connection, id: i64, token: i64, until: Timestamp) -> Result<()> {
+pub async fn pause(conn: Conn<'_>, id: i64, token: i64, until: Timestamp) -> Result<()> {
     query(PAUSE, (id, token, until)).execute(conn).await.map(drop)
 }
 
 /// Makes an endpoint due.
-pub async fn wake(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+pub async fn wake(conn: Conn<'_>, id: i64, now: Timestamp) -> Result<()> {
     query(WAKE, (id, now)).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` events that are due for another attempt, each with its failed attempts.
 pub async fn retries(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     now: Timestamp,
     limit: i64,
@@ -509,13 +410,13 @@ pub async fn retries(
     query(RETRIES, (id, now, limit)).fetch_all(conn, read).await
 }
 
-pub async fn next_retry(conn: &mut dyn Connection, id: i64) -> Result<Option<Timestamp>> {
+pub async fn next_retry(conn: Conn<'_>, id: i64) -> Result<Option<Timestamp>> {
     query(NEXT_RETRY, id).fetch_one(conn, |row| row.get("due_at")).await
 }
 
 /// Schedules another attempt. It replaces an earlier schedule of the event.
 pub async fn put_retry(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     id: i64,
     event_id: i64,
     attempts: i64,
@@ -524,7 +425,7 @@ pub async fn put_retry(
     query(PUT_RETRY, (id, event_id, attempts, due_at)).execute(conn).await.map(drop)
 }
 
-pub async fn drop_retry(conn: &mut dyn Connection, id: i64, event_id: i64) -> Result<()> {
+pub async fn drop_retry(conn: Conn<'_>, id: i64, event_id: i64) -> Result<()> {
     query(DROP_RETRY, (id, event_id)).execute(conn).await.map(drop)
 }
 
@@ -539,19 +440,13 @@ pub struct Replay {
 }
 
 /// Returns the replay of an endpoint, if there is one.
-pub async fn replay(conn: &mut dyn Connection, webhook_id: i64) -> Result<Option<Replay>> {
-    let read = |row: &Row<'_>| {
-        Ok(Replay {
-            id: row.get("id")?,
-            position: row.get("position")?,
-            last_id: row.get("last_id")?,
-        })
-    };
+pub async fn replay(conn: Conn<'_>, webhook_id: i64) -> Result<Option<Replay>> {
+    let read = |row: &Row<'_>| from_row!(row => Replay { id, position, last_id });
     query(REPLAY, webhook_id).fetch_optional(conn, read).await
 }
 
 /// Stores a replay. An earlier one that isn't done becomes part of it.
-pub async fn put_replay(conn: &mut dyn Connection, webhook_id: i64, new: Replay) -> Result<()> {
+pub async fn put_replay(conn: Conn<'_>, webhook_id: i64, new: Replay) -> Result<()> {
     let (mut position, mut last_id) = (new.position, new.last_id);
     if let Some(earlier) = replay(&mut *conn, webhook_id).await? {
         query(DROP_REPLAY, earlier.id).execute(&mut *conn).await?;
@@ -561,23 +456,14 @@ pub async fn put_replay(conn: &mut dyn Connection, webhook_id: i64, new: Replay)
 }
 
 /// Stores how far a replay has come, and deletes the endpoint's completed replays.
-pub async fn advance_replay(
-    conn: &mut dyn Connection,
-    webhook_id: i64,
-    id: i64,
-    position: i64,
-) -> Result<()> {
+pub async fn advance_replay(conn: Conn<'_>, webhook_id: i64, id: i64, position: i64) -> Result<()> {
     query(ADVANCE_REPLAY, (id, position)).execute(&mut *conn).await?;
     query(END_REPLAYS, webhook_id).execute(conn).await.map(drop)
 }
 
 /// Returns those events between two IDs, both included, that the endpoint has taken or will get
 /// again anyway.
-pub async fn not_to_replay(
-    conn: &mut dyn Connection,
-    id: i64,
-    (first, last): (i64, i64),
-) -> Result<Vec<i64>> {
+pub async fn not_to_replay(conn: Conn<'_>, id: i64, (first, last): (i64, i64)) -> Result<Vec<i64>> {
     let mut found = Vec::new();
     for statement in [TAKEN_WITHIN, RETRIES_WITHIN] {
         let reading = query(statement, (id, first, last));
@@ -604,7 +490,7 @@ pub struct AttemptRow {
 }
 
 pub async fn insert_attempts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     webhook_id: i64,
     attempts: &[AttemptRow],
 ) -> Result<()> {
@@ -640,7 +526,7 @@ pub enum AttemptsWanted {
 
 /// Returns attempts of an endpoint, newest first.
 pub async fn attempts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     webhook_id: i64,
     wanted: AttemptsWanted,
     limit: i64,
@@ -654,24 +540,17 @@ pub async fn attempts(
 }
 
 fn attempt(row: &Row<'_>) -> Result<AttemptRow> {
-    Ok(AttemptRow {
-        id: row.get("id")?,
-        at: row.get("at")?,
-        event_id: row.get("event_id")?,
+    from_row!(row => AttemptRow {
+        id, at, event_id,
         kind: row::code(row, "webhook_attempts", "type", EventType::from_code)?,
-        delivered: row.get("delivered")?,
-        status: row.get("status")?,
-        latency_ms: row.get("latency_ms")?,
-        error: row.get("error")?,
-        answer: row.get("answer")?,
-        next_at: row.get("next_at")?,
+        delivered, status, latency_ms, error, answer, next_at,
     })
 }
 
 /// Counts the newest attempts of an endpoint by quarter hour: those with IDs of at least `from`,
 /// and at most `limit`.
 pub async fn attempt_counts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     webhook_id: i64,
     from: i64,
     limit: i64,
@@ -685,7 +564,7 @@ pub async fn attempt_counts(
 }
 
 /// Deletes at most `limit` attempts with IDs below `below`. Returns whether there may be more.
-pub async fn drop_old_attempts(conn: &mut dyn Connection, below: i64, limit: i64) -> Result<bool> {
+pub async fn drop_old_attempts(conn: Conn<'_>, below: i64, limit: i64) -> Result<bool> {
     let outdated = query(OUTDATED, below).fetch_optional(&mut *conn, |row| row.get("id")).await?;
     let Some(id): Option<i64> = outdated else {
         return Ok(false);
@@ -695,7 +574,7 @@ pub async fn drop_old_attempts(conn: &mut dyn Connection, below: i64, limit: i64
 }
 
 /// Deletes rows of a removed endpoint, at most `limit` attempts. Returns whether there may be more.
-pub async fn drop_removed(conn: &mut dyn Connection, limit: i64) -> Result<bool> {
+pub async fn drop_removed(conn: Conn<'_>, limit: i64) -> Result<bool> {
     let removed = query(REMOVED, ()).fetch_optional(&mut *conn, |row| row.get("id")).await?;
     let Some(id): Option<i64> = removed else {
         return Ok(false);

@@ -10,7 +10,7 @@ use crate::transactions::work;
 use store::audit::Change;
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{accounts, confirmations};
 
 /// The minimum time between two confirmation mails to an account.
@@ -23,11 +23,7 @@ impl Accounts<'_> {
         self.must_confirm_in(&mut self.store().read().await?, account_id).await
     }
 
-    pub(crate) async fn must_confirm_in(
-        &self,
-        conn: &mut dyn Connection,
-        account_id: i64,
-    ) -> Result<bool> {
+    pub(crate) async fn must_confirm_in(&self, conn: Conn<'_>, account_id: i64) -> Result<bool> {
         if !self.operations().sends_mail() {
             return Ok(false);
         }
@@ -75,11 +71,7 @@ impl Accounts<'_> {
 }
 
 /// Confirms the email of an account. Returns false if it was already confirmed.
-pub(super) async fn confirm(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    now: Timestamp,
-) -> Result<bool> {
+pub(super) async fn confirm(conn: Conn<'_>, account_id: i64, now: Timestamp) -> Result<bool> {
     let confirmed = confirmations::confirm(conn, account_id, now).await?;
     if confirmed {
         audit_owner(conn, now, account_id, "account.confirm", Change::default()).await?;
@@ -91,11 +83,7 @@ pub(super) async fn confirm(
 ///
 /// # Errors
 /// `Throttled`.
-pub(super) async fn refuse_flood(
-    conn: &mut dyn Connection,
-    email: &str,
-    now: Timestamp,
-) -> Result<()> {
+pub(super) async fn refuse_flood(conn: Conn<'_>, email: &str, now: Timestamp) -> Result<()> {
     if mail::has_room(conn, email, MailKind::Confirm, false, now).await? {
         return Ok(());
     }
@@ -107,11 +95,7 @@ pub(super) async fn refuse_flood(
 ///
 /// # Errors
 /// `Throttled` within five minutes of the last one.
-pub(super) async fn throttle(
-    conn: &mut dyn Connection,
-    account_id: i64,
-    now: Timestamp,
-) -> Result<()> {
+pub(super) async fn throttle(conn: Conn<'_>, account_id: i64, now: Timestamp) -> Result<()> {
     let since = now.plus_ms(-MAIL_PAUSE_MS);
     if confirmations::mail_again(conn, account_id, now, since).await? {
         return Ok(());

@@ -15,7 +15,7 @@ use crate::token::token_hash;
 use crate::transactions::work;
 use store::audit::Change;
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::sessions::{self, SignIn, Valid};
 use store::{accounts, known_devices};
 
@@ -289,7 +289,7 @@ impl Accounts<'_> {
 /// Mails the owner of an account about a sign-in from an unknown browser or network. The first
 /// sign-in after the registration counts as known.
 async fn mail_if_new(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account: &AccountRecord,
     user_agent: &str,
     address: &str,

@@ -20,7 +20,7 @@ use store::accounts::AccountRow;
 use store::audit::Change;
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{accounts, confirmations, second_factors};
 
 /// How long a confirmed change waits if no second factor confirmed it.
@@ -191,7 +191,7 @@ impl Accounts<'_> {
     /// Sets the requested email of an account and notifies both addresses.
     async fn give_email(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         row: &AccountRow,
         email: &str,
         now: Timestamp,
@@ -215,11 +215,7 @@ impl Accounts<'_> {
 /// True if a confirmed change doesn't have to wait. A second factor that is younger than the wait
 /// doesn't count, unless the account is that young too. Otherwise a thief with the password could
 /// set up a second factor first.
-async fn takes_effect_at_once(
-    conn: &mut dyn Connection,
-    row: &AccountRow,
-    now: Timestamp,
-) -> Result<bool> {
+async fn takes_effect_at_once(conn: Conn<'_>, row: &AccountRow, now: Timestamp) -> Result<bool> {
     let since = now.plus_ms(-WAIT_MS);
     let factor = second_factors::of(conn, row.record.id).await?;
     let confirmed_by_factor =
@@ -229,7 +225,7 @@ async fn takes_effect_at_once(
 
 /// Schedules a confirmed change for `at` and notifies both addresses.
 async fn wait(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     row: &AccountRow,
     email: &str,
     at: Timestamp,
@@ -251,7 +247,7 @@ async fn wait(
 }
 
 /// Cancels the change of the email. Returns false if none is pending.
-async fn cancel(conn: &mut dyn Connection, account_id: i64, now: Timestamp) -> Result<bool> {
+async fn cancel(conn: Conn<'_>, account_id: i64, now: Timestamp) -> Result<bool> {
     let account = accounts::by_id(conn, account_id).await?;
     if account.is_none_or(|row| row.new_email.is_none()) {
         return Ok(false);

@@ -31,7 +31,7 @@ use crate::transactions::work;
 use security_events::Event;
 use store::audit::{self, Actor, Change};
 use store::error::{Error, Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{accounts, confirmations, known_devices, second_factors, sessions};
 use throttle::{Attempt, Counted};
 
@@ -287,7 +287,7 @@ impl Accounts<'_> {
 
 /// Writes an audit entry about an account that its owner changed.
 async fn audit_owner(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     now: Timestamp,
     account_id: i64,
     action: &'static str,
@@ -300,7 +300,7 @@ async fn audit_owner(
 /// Sets a password. Invalidates the account's reset links, and signs out every device except the
 /// one whose token has the hash `keep`.
 async fn set_password(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     hash: &str,
     keep: &str,

@@ -25,7 +25,7 @@ use crate::token::token_hash;
 use crate::transactions::work;
 use store::audit::Change;
 use store::error::{Fault, Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{passkeys, second_factors};
 
 /// How long a challenge is valid.
@@ -316,7 +316,7 @@ impl Accounts<'_> {
 
 /// Returns the account's passkeys, if another one may be added. Refuses if the account has no
 /// authenticator app or already has [`PASSKEYS_MAX`] passkeys.
-async fn refuse_new(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<passkeys::Stored>> {
+async fn refuse_new(conn: Conn<'_>, account_id: i64) -> Result<Vec<passkeys::Stored>> {
     let factor = second_factors::of(conn, account_id).await?;
     factor.ok_or(Refusal::NoSecondFactor)?;
     let stored = passkeys::of(conn, account_id).await?;

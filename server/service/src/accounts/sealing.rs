@@ -23,7 +23,7 @@ use crate::run_blocking;
 use crate::transactions::work;
 use store::error::{Error, Fault, Refusal, Result};
 use store::installation;
-use store::query::Connection;
+use store::query::Conn;
 
 const FILE: &str = "secret.key";
 const NONCE_BYTES: usize = 12;
@@ -159,7 +159,7 @@ impl Accounts<'_> {
 ///
 /// # Errors
 /// `SecretKeyMissing`.
-pub(super) async fn refuse_lost(conn: &mut dyn Connection, file: &Path) -> Result<()> {
+pub(super) async fn refuse_lost(conn: Conn<'_>, file: &Path) -> Result<()> {
     if installation::has_sealed(conn).await? {
         let file = file.display().to_string();
         return Err(Refusal::SecretKeyMissing { file }.into());

@@ -8,7 +8,7 @@ use super::throttle::{Attempt, Counted, network};
 use crate::transactions::work;
 use crate::{Accounts, Service};
 use store::error::Result;
-use store::query::Connection;
+use store::query::Conn;
 use store::security_events::{self, Origin};
 
 /// The maximum number of events that an account's owner sees.
@@ -46,7 +46,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    pub(crate) async fn store(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+    pub(crate) async fn store(&self, conn: Conn<'_>, now: Timestamp) -> Result<()> {
         let (kind, origin, detail) = (self.kind, &self.origin, self.detail.as_deref());
         security_events::insert(conn, now, self.account_id, kind, origin, detail).await.map(drop)
     }

@@ -13,7 +13,7 @@ use crate::{Accounts, Verb};
 use store::accounts::{self, AccountRow};
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
-use store::{WriteTx, applications, second_factors, sessions};
+use store::{Tx, applications, second_factors, sessions};
 
 /// An account as staff see it.
 #[derive(Clone, Debug)]
@@ -147,7 +147,7 @@ impl Accounts<'_> {
 /// Refuses a change that would change nothing, would leave no staff, or isn't allowed. Staff change
 /// their own account on its pages, which ask for more.
 async fn refuse(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     actor: &Actor,
     row: &AccountRow,
     change: AccountChange,
@@ -176,7 +176,7 @@ async fn refuse(
 }
 
 async fn make(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     id: i64,
     change: AccountChange,
     reason: Option<&str>,

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use store::error::{Error, Fault, Refusal, Result};
 use store::idempotency::{self, KeptAnswer, KeptKey};
-use store::{WriteTx, row};
+use store::{Tx, row};
 
 /// How long an answer is stored.
 const KEPT_MS: i64 = DAY_MS;
@@ -118,7 +118,7 @@ impl Once {
     /// `IdempotencyMismatch`.
     pub(crate) async fn answered<T: DeserializeOwned>(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         now: Timestamp,
     ) -> Result<Option<T>> {
         let Self(key, digest) = self;
@@ -134,7 +134,7 @@ impl Once {
     /// Stores the answer for later requests with the same key.
     pub(crate) async fn keep<T: Serialize + Sync>(
         self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         answer: &T,
         now: Timestamp,
     ) -> Result<()> {

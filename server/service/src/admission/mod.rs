@@ -338,8 +338,7 @@ impl Messages<'_> {
             test: access.kind == KeyKind::Test,
             key: key.as_str().to_owned(),
         }];
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let kept = kept_answers::find(&mut conn, &keys, kept_since(self.now())).await?;
         Ok(!kept.is_empty())
     }
@@ -370,8 +369,7 @@ impl Messages<'_> {
     /// # Errors
     /// `Refused` if there is no such application.
     pub async fn balance(&self, access: &KeyAccess) -> Result<Money, Error> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let found = applications::balances(&mut conn, access.application_id).await?;
         let found = found.ok_or(store::error::Refusal::NoSuchApplication)?;
         Ok(match access.kind {

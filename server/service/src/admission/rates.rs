@@ -11,7 +11,7 @@ use domain::{ApiKey, KeyKind, Reference, Timestamp};
 
 use crate::Messages;
 use store::error::Result;
-use store::query::Connection;
+use store::query::Conn;
 use store::shared;
 
 /// The amount that one request takes from a bucket. Each second, a bucket gains the limit times
@@ -134,7 +134,7 @@ impl Messages<'_> {
     /// Returns the unused requests of an allowance to their keys' buckets.
     pub(crate) async fn return_unused(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         allowance: Allowance,
         now: Timestamp,
     ) -> Result<()> {
@@ -146,7 +146,7 @@ impl Messages<'_> {
 
     async fn take_shared(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         key: RateKey,
         wanted: i64,
         now: Timestamp,

@@ -26,7 +26,7 @@ use store::alarms::{self, NewAlarm};
 use store::applications::{self, KeyRow};
 use store::error::Result;
 use store::gate::Priority;
-use store::{Chore, WriteTx};
+use store::{Chore, Tx};
 
 /// A further alarm of the same kind within this time only adds to the count.
 const REPEATED_MS: i64 = 60 * 60 * 1000;
@@ -254,8 +254,7 @@ impl Applications<'_> {
     /// # Errors
     /// `NoSuchApplication`.
     pub async fn alarms(&self, account_id: i64, reference: Reference) -> Result<Vec<AlarmRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         alarms::unread(&mut conn, row.id, SHOWN_MAX).await
     }
@@ -290,20 +289,14 @@ impl Applications<'_> {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<(String, i64)>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         alarms::counts(&mut conn, row.id, self.now().day() - SHOWN_DAYS + 1).await
     }
 }
 
 /// Whether the owner wants an alarm of this kind, and its reason still holds.
-async fn is_meant(
-    tx: &mut WriteTx<'_>,
-    kind: AlarmKind,
-    row: &KeyRow,
-    now: Timestamp,
-) -> Result<bool> {
+async fn is_meant(tx: &mut Tx<'_>, kind: AlarmKind, row: &KeyRow, now: Timestamp) -> Result<bool> {
     let limits = row.limits();
     Ok(match kind {
         AlarmKind::FirstInternational => {

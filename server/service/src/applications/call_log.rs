@@ -178,8 +178,7 @@ impl Applications<'_> {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<ApiCallRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         owned(&mut conn, account_id, reference).await?;
         drop(conn);
         api_calls::of_application(&mut self.store().read().await?, reference, KEPT).await

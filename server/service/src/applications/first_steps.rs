@@ -25,8 +25,7 @@ impl Applications<'_> {
         let application = applications.iter().find(|one| one.category == Category::Sms);
         let mut has_tried = false;
         if let Some(application) = application {
-            let shard = self.shard_of_account(account_id).await?;
-            let mut conn = self.store().read_at(shard).await?;
+            let mut conn = self.read_of_account(account_id).await?;
             let owned = applications::ids_by_account(&mut conn, account_id).await?;
             let id = owned.iter().find(|one| one.reference == application.reference);
             if let Some(id) = id.map(|owned| owned.id) {

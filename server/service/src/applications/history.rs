@@ -29,8 +29,7 @@ impl Applications<'_> {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<HistoryEntry>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         owned(&mut conn, account_id, reference).await?;
         drop(conn);
         let wanted = Wanted { subject: Some(reference.to_string()), ..Wanted::default() };

@@ -151,8 +151,7 @@ impl Applications<'_> {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<KeyRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         owned(&mut conn, account_id, reference).await?;
         drop(conn);
         let mut conn = self.store().read().await?;
@@ -171,8 +170,7 @@ impl Applications<'_> {
         reference: Reference,
         kind: KeyKind,
     ) -> Result<Vec<KeyClientRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         owned(&mut conn, account_id, reference).await?;
         drop(conn);
         let mut conn = self.store().read().await?;

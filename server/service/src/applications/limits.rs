@@ -11,7 +11,7 @@ use store::accounts;
 use store::applications::{self, KeyRow};
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 
 const HOUR_S: i64 = 60 * 60;
 
@@ -98,7 +98,7 @@ impl Applications<'_> {
 
 /// Returns an application with its limits and its owner. It must belong to the author.
 async fn found(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     author: &LimitsAuthor,
 ) -> Result<(ApplicationId, SendLimits, i64)> {

@@ -34,7 +34,7 @@ use crate::wakeups::Wakeup;
 use store::applications::{self, ApplicationIds, ApplicationRow, NewRow, StatusChange};
 use store::audit::{self, Actor, Change};
 use store::error::{Error, Fault, Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{accounts, api_keys, batches, senders, tally};
 
 pub use statement::StatementFilter;
@@ -54,8 +54,7 @@ pub struct NewApplication {
 impl Applications<'_> {
     /// Returns an account's applications, oldest first.
     pub async fn of_account(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let rows = applications::by_account(&mut conn, account_id).await?;
         Ok(rows.into_iter().map(|row| self.shown(row)).collect())
     }
@@ -144,7 +143,7 @@ impl Applications<'_> {
     /// indexes decide. A query afterwards finds out why an insert failed.
     async fn insert_application(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         account_id: i64,
         category: Category,
         sender_state: SenderState,
@@ -210,8 +209,7 @@ impl Applications<'_> {
     /// # Errors
     /// `NoSuchApplication`.
     pub async fn can_delete(&self, account_id: i64, reference: Reference) -> Result<bool> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         is_unused(&mut conn, &row).await
     }
@@ -418,7 +416,7 @@ impl Applications<'_> {
 }
 
 /// Whether an application never sent a live message and has no balance.
-async fn is_unused(conn: &mut dyn Connection, row: &ApplicationRow) -> Result<bool> {
+async fn is_unused(conn: Conn<'_>, row: &ApplicationRow) -> Result<bool> {
     Ok(row.record.balance == Money::ZERO
         && tally::first_and_last(conn, row.id, false).await?.is_none()
         && batches::list(conn, row.id, false, i64::MAX, None, 1).await?.is_empty())
@@ -427,7 +425,7 @@ async fn is_unused(conn: &mut dyn Connection, row: &ApplicationRow) -> Result<bo
 /// Returns the application if it belongs to the account. For an application of another account, the
 /// refusal is the same as for one that doesn't exist.
 pub(crate) async fn owned(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     reference: Reference,
 ) -> Result<ApplicationRow> {
@@ -439,7 +437,7 @@ pub(crate) async fn owned(
 /// Returns the account's application with this reference, or all of the account's applications for
 /// `None`.
 pub(crate) async fn chosen(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     reference: Option<Reference>,
 ) -> Result<Vec<ApplicationIds>> {
@@ -455,7 +453,7 @@ pub(crate) async fn chosen(
 
 /// Returns the IDs of the applications that [`chosen`] returns.
 pub(crate) async fn owned_ids(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     account_id: i64,
     reference: Option<Reference>,
 ) -> Result<Vec<ApplicationId>> {
@@ -464,11 +462,7 @@ pub(crate) async fn owned_ids(
 }
 
 /// Refuses a sender name that belongs to another account.
-pub(crate) async fn refuse_taken(
-    conn: &mut dyn Connection,
-    name: &SenderName,
-    account_id: i64,
-) -> Result<()> {
+pub(crate) async fn refuse_taken(conn: Conn<'_>, name: &SenderName, account_id: i64) -> Result<()> {
     match senders::owner(conn, &name.folded()).await? {
         Some(owner) if owner != account_id => Err(Refusal::SenderNameTaken.into()),
         _ => Ok(()),

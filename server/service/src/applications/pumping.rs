@@ -219,7 +219,6 @@ impl Country {
         }
     }
 
-    /// Adds a message.
     fn add(&mut self, noted: Noted, now: Timestamp) {
         if self.count.at(now) == 0 {
             // An alarm must not name what was sent long ago.

@@ -14,7 +14,7 @@ use crate::transactions::work;
 use store::applications::{self, ApplicationRow};
 use store::audit::{self, Actor, Change};
 use store::error::{Error, Fault, Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::row::touched;
 use store::senders;
 
@@ -112,8 +112,7 @@ impl Applications<'_> {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<SenderRequestRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         senders::of_application(&mut conn, row.id, REQUESTS_OF_APPLICATION).await
     }
@@ -222,7 +221,7 @@ impl Applications<'_> {
 /// Withdraws the open requests of an application whose account is being closed: for its activation
 /// and for a sender name.
 pub(crate) async fn withdraw_requests(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: Reference,
     now: domain::Timestamp,
 ) -> Result<()> {
@@ -249,21 +248,14 @@ fn may_withdraw(request: SenderStatus, state: SenderState) -> bool {
 }
 
 /// Stores a state other than `Accepted`, unless the application already has it.
-async fn set_state(
-    conn: &mut dyn Connection,
-    row: &ApplicationRow,
-    state: SenderState,
-) -> Result<()> {
+async fn set_state(conn: Conn<'_>, row: &ApplicationRow, state: SenderState) -> Result<()> {
     if state == row.record.sender_state {
         return Ok(());
     }
     applications::set_sender(conn, row.id, state, None).await
 }
 
-async fn pending(
-    conn: &mut dyn Connection,
-    id: i64,
-) -> Result<(SenderRequestRecord, ApplicationRow)> {
+async fn pending(conn: Conn<'_>, id: i64) -> Result<(SenderRequestRecord, ApplicationRow)> {
     let request = senders::by_id(conn, id).await?.ok_or(Refusal::NoSuchSenderRequest)?;
     if request.status != SenderStatus::Pending {
         return Err(Refusal::SenderDecided {
@@ -285,10 +277,7 @@ fn waits_for(request: &SenderRequestRecord, name: &SenderName) -> bool {
 
 /// Returns who decided a request, and when. Returns `None` if the request is pending, or if the
 /// customer replaced or withdrew it.
-async fn decision_about(
-    conn: &mut dyn Connection,
-    request: &SenderRequestRecord,
-) -> Result<Option<Decided>> {
+async fn decision_about(conn: Conn<'_>, request: &SenderRequestRecord) -> Result<Option<Decided>> {
     let action = match request.status {
         SenderStatus::Accepted => ACCEPT,
         SenderStatus::Rejected => REJECT,
@@ -303,7 +292,7 @@ async fn decision_about(
 }
 
 async fn decide(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     request: &SenderRequestRecord,
     status: SenderStatus,
     reason: Option<&str>,
@@ -313,6 +302,6 @@ async fn decide(
     touched("sender_requests", 1, u64::from(decided))
 }
 
-async fn reload(conn: &mut dyn Connection, id: i64) -> Result<SenderRequestRecord> {
+async fn reload(conn: Conn<'_>, id: i64) -> Result<SenderRequestRecord> {
     senders::by_id(conn, id).await?.ok_or(Error::Refused(Refusal::NoSuchSenderRequest))
 }

@@ -10,7 +10,7 @@ use domain::{ApplicationId, Month, Reference, Timestamp};
 use super::owned;
 use crate::Applications;
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::transfers;
 
 /// The maximum number of lines of a statement that are read at once.
@@ -46,8 +46,7 @@ impl Applications<'_> {
             None => i64::MAX,
         };
         let limit = filter.limit.clamp(1, LINES_MAX);
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         let mut ids = 0..before;
         if let Some(from) = filter.from {
@@ -71,8 +70,7 @@ impl Applications<'_> {
         reference: Reference,
         month: Month,
     ) -> Result<StatementMonth> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let id = owned(&mut conn, account_id, reference).await?.id;
         let start = transfers::place_of(&mut conn, id, month.start()).await?;
         let end = transfers::place_of(&mut conn, id, month.next().start()).await?;
@@ -88,11 +86,7 @@ impl Applications<'_> {
 
 /// Returns the totals of the transfers in a range of IDs by day, newest first. Days without
 /// transfers are left out.
-async fn days(
-    conn: &mut dyn Connection,
-    id: ApplicationId,
-    mut ids: Range<i64>,
-) -> Result<Vec<StatementDay>> {
+async fn days(conn: Conn<'_>, id: ApplicationId, mut ids: Range<i64>) -> Result<Vec<StatementDay>> {
     let mut days = Vec::new();
     while let Some(first) = transfers::first_between(conn, id, &ids).await? {
         let day = Timestamp::of_day(first.day());

@@ -41,8 +41,7 @@ impl Applications<'_> {
         limits: &SendLimits,
         fields: &[LimitField],
     ) -> Result<LimitTrial> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         let since = self.now().plus_ms(-DAYS * DAY_MS);
         let found = recipients::sent_since(&mut conn, row.id, since, MESSAGES_MAX + 1).await?;

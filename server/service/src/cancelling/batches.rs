@@ -5,7 +5,7 @@ use domain::ids::Shard;
 use domain::records::BatchRecord;
 use domain::{BatchId, EventStream, MessageStatus, Money, Timestamp};
 
-use super::{Cancelled, StopAuthor, begin};
+use super::{Cancelled, StopAuthor};
 use crate::admission::KeyAccess;
 use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
 use crate::delivery::opted_out::check_withdrawals;
@@ -14,7 +14,8 @@ use crate::wakeups::Wakeup;
 use crate::{Messages, Service, run_detached_with_attempts};
 use store::batches::{self, StoppableBatch, UnexpandedBatch};
 use store::error::{Error, Fault, Refusal, Result};
-use store::{WriteTx, applications, hold, queue};
+use store::gate::Priority;
+use store::{Tx, applications, hold, queue};
 
 /// What to do with a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Messages<'_> {
         let changed = run_detached_with_attempts(self, move |service| {
             let once = once.clone();
             async move {
-                let mut tx = begin(&service, shard).await?;
+                let mut tx = service.store().begin_at(shard, Priority::Verb).await?;
                 let now = service.now();
                 let kept = match &once {
                     Some(once) => once.answered::<()>(&mut tx, now).await?,
@@ -80,8 +81,7 @@ impl Messages<'_> {
     /// # Errors
     /// `NoSuchBatch`.
     pub async fn stoppable(&self, access: &KeyAccess, id: BatchId) -> Result<(i64, Money)> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let batch = batches::to_stop(&mut conn, access.stream(), id).await?;
         let batch = batch.ok_or(Refusal::NoSuchBatch)?;
         if hold::holds_batch(&mut conn, id).await? {
@@ -133,7 +133,7 @@ impl Messages<'_> {
                 let batch = batch.ok_or(Refusal::NoSuchBatch)?;
                 let queued = queue::cost_of_batch(&mut conn, batch.ids).await?;
                 drop(conn);
-                let mut tx = begin(&service, shard).await?;
+                let mut tx = service.store().begin_at(shard, Priority::Verb).await?;
                 let now = service.now();
                 let unexpanded = batches::still_unexpanded(&mut tx, id).await?;
                 let counted = match batches::to_stop(&mut tx, stream, id).await? {
@@ -171,7 +171,7 @@ async fn stop(
     once: Option<Once>,
 ) -> Result<Stopped> {
     let stream = access.stream();
-    let mut tx = begin(service, shard).await?;
+    let mut tx = service.store().begin_at(shard, Priority::Verb).await?;
     let now = service.now();
     // `None` if the process died before it had counted the rows.
     let kept = match &once {
@@ -229,7 +229,7 @@ async fn stop(
 /// Stores how many rows a cancellation stopped, and what they cost. Cancels the rows that aren't
 /// messages.
 async fn count(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     id: BatchId,
     queued: (i64, Money),
     unexpanded: Option<&UnexpandedBatch>,
@@ -276,7 +276,7 @@ impl BatchChange {
 
     async fn make(
         self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         access: KeyAccess,
         id: BatchId,
         author: StopAuthor,

@@ -13,7 +13,7 @@ use crate::{Messages, run_detached_with_attempts};
 use store::batches::{self, StoppableBatch};
 use store::error::Result;
 use store::gate::Priority;
-use store::{Chore, WriteTx, queue};
+use store::{Chore, Tx, queue};
 
 /// The maximum number of resumed rows that one transaction changes, which takes some milliseconds.
 const CHUNK: i64 = 500;
@@ -106,7 +106,7 @@ impl Messages<'_> {
     /// Cancels rows of a batch until somebody waits to write. Returns the last of them.
     async fn cancel_rows(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         (mut from, last): (i64, i64),
         now: Timestamp,
     ) -> Result<Option<Transid>> {

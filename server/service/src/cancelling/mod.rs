@@ -20,7 +20,7 @@ use store::gate::Priority;
 use store::messages::{self, Ended};
 use store::planted::is_planted;
 use store::timeline::{self, NewEntry};
-use store::{WriteTx, hold};
+use store::{Tx, hold};
 
 /// What to cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +80,7 @@ impl Messages<'_> {
         run_detached_with_attempts(self, move |service| {
             let once = once.clone();
             async move {
-                let mut tx = service.store().begin_as(Priority::Verb).await?;
-                tx.at(shard);
+                let mut tx = service.store().begin_at(shard, Priority::Verb).await?;
                 let now = service.now();
                 if let Some(answered) = answered(once.as_ref(), &mut tx, now).await? {
                     return Ok(answered);
@@ -114,7 +113,7 @@ impl Messages<'_> {
 }
 
 /// Cancels those of these messages that no carrier has or may have, and releases their prices.
-async fn cancel_all(tx: &mut WriteTx<'_>, ids: &[Transid], now: Timestamp) -> Result<Vec<Ended>> {
+async fn cancel_all(tx: &mut Tx<'_>, ids: &[Transid], now: Timestamp) -> Result<Vec<Ended>> {
     let ended = withdraw(tx, ids, (MessageStatus::Cancelled, None), now).await?;
     if !is_planted("cancelled-not-released") {
         settle(tx, &ended, now).await?;
@@ -126,7 +125,7 @@ async fn cancel_all(tx: &mut WriteTx<'_>, ids: &[Transid], now: Timestamp) -> Re
 /// who cancelled them.
 async fn cancel_each(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     ids: &[Transid],
     author: StopAuthor,
     now: Timestamp,
@@ -156,7 +155,7 @@ fn total(ended: &[Ended]) -> Result<Cancelled> {
 /// Returns the answer to an earlier request with the same idempotency key.
 async fn answered(
     once: Option<&Once>,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     now: Timestamp,
 ) -> Result<Option<Cancelled>> {
     let Some(once) = once else {
@@ -189,7 +188,7 @@ impl StopAuthor {
     /// Notes what a person did in the audit log.
     async fn note(
         self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         action: &'static str,
         (application, subject): (Reference, &str),
         now: Timestamp,
@@ -202,11 +201,4 @@ impl StopAuthor {
             }
         }
     }
-}
-
-/// Begins a transaction of a verb in a shard.
-async fn begin(service: &Service, shard: domain::ids::Shard) -> Result<WriteTx<'_>> {
-    let mut tx = service.store().begin_as(Priority::Verb).await?;
-    tx.at(shard);
-    Ok(tx)
 }

@@ -11,7 +11,7 @@ use crate::wakeups::Wakeup;
 use store::applications::{self, ApplicationRow};
 use store::audit::{self, Actor};
 use store::error::{Error, Refusal, Result};
-use store::{WriteTx, batches};
+use store::{Tx, batches};
 
 impl Support<'_> {
     /// Pauses a batch of an application for a reason that its owner reads, on the page of the batch
@@ -76,13 +76,13 @@ impl Support<'_> {
 }
 
 /// Returns the refusal of an action that is already done.
-async fn done_before(tx: &mut WriteTx<'_>, id: BatchId, action: &'static str) -> Result<Error> {
+async fn done_before(tx: &mut Tx<'_>, id: BatchId, action: &'static str) -> Result<Error> {
     let decided = audit::last(tx, &id.to_string(), [action; 3]).await?;
     Ok(Refusal::NothingToDo { decided }.into())
 }
 
 /// Returns the application of a batch that can still be paused or resumed.
-async fn found(tx: &mut WriteTx<'_>, reference: Reference, id: BatchId) -> Result<ApplicationRow> {
+async fn found(tx: &mut Tx<'_>, reference: Reference, id: BatchId) -> Result<ApplicationRow> {
     let row = applications::by_reference(tx, reference).await?;
     let row = row.ok_or(Refusal::NoSuchApplication)?;
     let of = batches::application_of(tx, id).await?.filter(|(of, _)| *of == row.id);
@@ -96,7 +96,7 @@ async fn found(tx: &mut WriteTx<'_>, reference: Reference, id: BatchId) -> Resul
 }
 
 async fn note(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     actor: &Actor,
     action: &'static str,
     (application, id, reason): (&ApplicationRow, BatchId, Option<&str>),

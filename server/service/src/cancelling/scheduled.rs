@@ -3,12 +3,13 @@
 use domain::records::ScheduledCount;
 use domain::{MessageStatus, Money};
 
-use super::{Cancelled, StopAuthor, begin, cancel_each, total};
+use super::{Cancelled, StopAuthor, cancel_each, total};
 use crate::admission::KeyAccess;
 use crate::delivery::opted_out::check_withdrawals;
 use crate::{MESSAGE_LIFETIME_MS, Messages, run_detached_with_attempts, zones};
 use domain::schedule::DAYS_AHEAD_MAX;
 use store::error::{Error, Fault, Refusal, Result};
+use store::gate::Priority;
 use store::{batches, hold, messages, tally};
 
 /// The maximum number of messages that one transaction cancels.
@@ -24,8 +25,7 @@ impl Messages<'_> {
         let (stream, now) = (access.stream(), self.now());
         let limits = self.0.applications().send_limits(access.reference).await?;
         let until = now.plus_ms(zones::ms_until_tomorrow(limits.zone.as_deref(), now));
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let whose = (stream.application_id, stream.test);
         let days = (now.day() - DAYS_AHEAD_MAX - 2, now.day());
         let counts = tally::totals(&mut conn, whose.0, whose.1, days).await?;
@@ -67,7 +67,7 @@ impl Messages<'_> {
         let reference = access.reference;
         loop {
             let step = run_detached_with_attempts(self, move |service| async move {
-                let mut tx = begin(&service, shard).await?;
+                let mut tx = service.store().begin_at(shard, Priority::Verb).await?;
                 let now = service.now();
                 check_withdrawals(&service, &mut tx, stream, now).await?;
                 // Those whose time came before a hold began may have been submitted.

@@ -15,7 +15,7 @@ use crate::{Delivery, SANDBOX_CARRIER, run_detached};
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::gate::Priority;
-use store::query::Connection;
+use store::query::Conn;
 use store::raw_receipts::{self, RawReceiptRow, Selection};
 use store::unmatched_receipts::{self, Selection as Waiting};
 use store::{carriers, hold, queue};
@@ -146,7 +146,7 @@ impl Delivery<'_> {
         Ok(!self.has_usable_carrier_but(&mut conn, name, self.now()).await?)
     }
 
-    async fn has_usable_carrier(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<bool> {
+    async fn has_usable_carrier(&self, conn: Conn<'_>, now: Timestamp) -> Result<bool> {
         self.has_usable_carrier_but(conn, "", now).await
     }
 
@@ -154,7 +154,7 @@ impl Delivery<'_> {
     /// bound connection to. Ignores the carrier `name`.
     async fn has_usable_carrier_but(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         name: &str,
         now: Timestamp,
     ) -> Result<bool> {

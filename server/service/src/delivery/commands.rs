@@ -41,7 +41,6 @@ pub enum CarrierCommand {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestCommand {
     pub carrier: String,
-    /// The digits of the number.
     pub digits: String,
     pub kind: Kind,
     /// The default sender if `None`.

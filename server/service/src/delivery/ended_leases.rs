@@ -9,7 +9,7 @@ use crate::delivery::outcomes::RESEND_AFTER_MS;
 use crate::money::releases::settle;
 use crate::wakeups::Wakeup;
 use crate::{Delivery, run_detached_with_attempts};
-use store::WriteTx;
+use store::Tx;
 use store::claims::{self, EndedLease};
 use store::error::Result;
 use store::gate::Priority;
@@ -69,8 +69,7 @@ impl Delivery<'_> {
             Leases::Over => (now, least_queued(now)),
             Leases::OverInBackup => (now, 0),
         };
-        let mut tx = self.store().begin_as(Priority::Results).await?;
-        tx.at(shard);
+        let mut tx = self.store().begin_at(shard, Priority::Results).await?;
         tx.tally.counter = Counter::Others;
         let ended_leases = claims::ended_leases(&mut tx, ended_by, least, CHUNK).await?;
         let count = i64::try_from(ended_leases.len()).unwrap_or(CHUNK);
@@ -90,7 +89,7 @@ impl Delivery<'_> {
     }
 
     /// Ends the leases of messages that may have been submitted.
-    async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[EndedLease], now: Timestamp) -> Result<()> {
+    async fn lose(&self, tx: &mut Tx<'_>, lost: &[EndedLease], now: Timestamp) -> Result<()> {
         let (mut again, mut leaving) = (Vec::new(), Vec::new());
         for row in lost {
             if row.submission.may_resend(row.lost_answer) || is_planted("always-sent-again") {
@@ -109,7 +108,7 @@ impl Delivery<'_> {
     /// known. `times` are the time of the change and the time of the submit.
     pub(crate) async fn perhaps_taken(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         lost: &[EndedLease],
         why: &str,
         (now, submitted_at): (Timestamp, Timestamp),
@@ -142,7 +141,7 @@ impl Delivery<'_> {
     /// a second submission also those without a response.
     async fn perhaps_submitted(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         rows: &[EndedLease],
         parts: impl Fn(&EndedLease) -> u16,
     ) -> Result<Vec<NewSegment>> {

@@ -13,9 +13,9 @@ use crate::{Delivery, MESSAGE_LIFETIME_MS, run_detached, run_detached_with_attem
 use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending, Overdue, OverdueOf};
-use store::query::Connection;
+use store::query::Conn;
 use store::test_clocks::{self, ClockRow};
-use store::{Chore, WriteTx, batches, hold, installation, queue};
+use store::{Chore, Tx, batches, hold, installation, queue};
 
 /// The number of messages that one transaction makes final.
 const CHUNK: i64 = 500;
@@ -72,8 +72,7 @@ impl Delivery<'_> {
         for which in [OverdueOf::TestIds(of, from, below), scheduled] {
             loop {
                 let step = run_detached_with_attempts(self, move |service| async move {
-                    let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                    tx.at(shard);
+                    let mut tx = service.store().begin_at(shard, Priority::Bulk).await?;
                     let ended = end_overdue(&mut tx, which, None, service.now()).await?;
                     tx.commit().await?;
                     Ok(ended)
@@ -171,7 +170,7 @@ struct Ended {
 /// Makes overdue messages final, or ends their time in the queue. `held` is since when messages are
 /// held.
 async fn end_overdue(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     which: OverdueOf,
     held: Option<Timestamp>,
     now: Timestamp,
@@ -230,7 +229,7 @@ pub(crate) fn least_queued(now: Timestamp) -> i64 {
 
 /// Returns the ID below which every message of a shard is final. The sweep's mark leaves out
 /// messages that were scheduled for later.
-pub(crate) async fn final_below(conn: &mut dyn Connection, now: Timestamp) -> Result<i64> {
+pub(crate) async fn final_below(conn: Conn<'_>, now: Timestamp) -> Result<i64> {
     let low = installation::swept(conn).await?.low;
     // Messages that wait for a later time are all in the queue, and there may be a million of them.
     // The day allows for a clock that was set back.

@@ -13,7 +13,7 @@ use store::gate::Priority;
 use store::messages::{self, Ended, Ending};
 use store::submits::{self, Taken};
 use store::timeline::{self, NewEntry};
-use store::{WriteTx, queue, segments};
+use store::{Tx, queue, segments};
 
 /// The changes by late answers of a carrier.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Delivery<'_> {
     /// that they release.
     pub(super) async fn settle_late(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         late: &[&Submitted],
         now: Timestamp,
@@ -70,8 +70,7 @@ impl Delivery<'_> {
                 let (carrier, results) = (carrier.clone(), results.clone());
                 async move {
                     let now = service.now();
-                    let mut tx = service.store().begin_as(Priority::Results).await?;
-                    tx.at(shard);
+                    let mut tx = service.store().begin_at(shard, Priority::Results).await?;
                     let ids: Vec<Transid> = results.iter().map(|result| result.id).collect();
                     messages::lock(&mut tx, &ids).await?;
                     let rows: Vec<_> = results.iter().flat_map(super::results::rows).collect();

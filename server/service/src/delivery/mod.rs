@@ -48,7 +48,7 @@ use store::group_call::ClaimAnswer;
 use store::queue::{self, QueueState};
 use store::segments::{self, Segment};
 use store::submits::{self, Outstanding};
-use store::{WriteTx, opt_outs};
+use store::{Tx, opt_outs};
 
 /// Safety margin: no submit starts in the last sixth of a lease (10 s of 60). The last results are
 /// stored in that time. The margin also covers the difference between the clocks of two nodes.
@@ -69,7 +69,6 @@ const RESUME_CHUNK: i64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub token: i64,
-    /// The shard of the messages.
     pub shard: Shard,
     /// When the lease ends, by the wall clock. The clocks of the nodes agree only roughly.
     pub until: Timestamp,
@@ -294,7 +293,7 @@ fn begun(found: &[DueRow]) -> HashMap<Transid, Submission> {
 /// Claims due messages of a carrier in a commit group. Claims nothing if the carrier is drained.
 pub(crate) async fn claim_due(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     carrier: &str,
     limit: usize,
     lease: Lease,
@@ -324,7 +323,7 @@ pub(crate) async fn claim_due(
 /// and rejects messages whose recipients have opted out.
 async fn claim_found(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     (carrier, found): (&str, &[DueRow]),
     lease: Lease,
     now: Timestamp,
@@ -389,8 +388,7 @@ impl Delivery<'_> {
 
     async fn resume_some(&self, shard: Shard, application_id: ApplicationId) -> Result<u64> {
         run_detached_with_attempts(self, move |service| async move {
-            let mut tx = service.store().begin_as(Priority::Bulk).await?;
-            tx.at(shard);
+            let mut tx = service.store().begin_at(shard, Priority::Bulk).await?;
             let resumed =
                 queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
             tx.commit().await?;

@@ -10,16 +10,12 @@ use domain::{
 use crate::{Messages, Service};
 use store::error::{Refusal, Result};
 use store::messages::{self, Ended, Ending};
-use store::query::Connection;
+use store::query::Conn;
 use store::queue::Requeued;
-use store::{WriteTx, applications, batches, queue};
+use store::{Tx, applications, batches, queue};
 
 /// Rejects messages to recipients who opted out, as [`withdraw`] does.
-pub(crate) async fn reject(
-    tx: &mut WriteTx<'_>,
-    ids: &[Transid],
-    now: Timestamp,
-) -> Result<Vec<Ended>> {
+pub(crate) async fn reject(tx: &mut Tx<'_>, ids: &[Transid], now: Timestamp) -> Result<Vec<Ended>> {
     withdraw(tx, ids, (MessageStatus::Rejected, Some(DeliveryError::OptedOut)), now).await
 }
 
@@ -27,7 +23,7 @@ pub(crate) async fn reject(
 /// cancelled now, unless a carrier has, or may have, a segment. Returns the messages that this
 /// ended. The caller still has to settle the charges that this releases.
 pub(crate) async fn requeue(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     rows: &[Requeued],
     now: Timestamp,
 ) -> Result<Vec<Ended>> {
@@ -46,7 +42,7 @@ pub(crate) async fn requeue(
 /// this releases. They count towards the number of messages that an application may have withdrawn on
 /// a day ([`check_withdrawals`]).
 pub(crate) async fn withdraw(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     ids: &[Transid],
     (status, error): (MessageStatus, Option<DeliveryError>),
     now: Timestamp,
@@ -100,7 +96,7 @@ impl Messages<'_> {
 /// `TooManyWithdrawn`.
 pub(crate) async fn check_withdrawals(
     service: &Service,
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     whose: EventStream,
     now: Timestamp,
 ) -> Result<()> {

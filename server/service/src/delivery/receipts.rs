@@ -13,11 +13,11 @@ use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending};
 use store::planted::is_planted;
-use store::query::Connection;
+use store::query::Conn;
 use store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
 use store::timeline::{self, NewEntry};
 use store::unmatched_receipts::{self, NewUnmatchedReceipt};
-use store::{Chore, WriteTx, carriers, queue, raw_receipts};
+use store::{Chore, Tx, carriers, queue, raw_receipts};
 
 /// The maximum difference between a receipt's submit date and ours, if nothing else identifies the
 /// message.
@@ -205,7 +205,6 @@ struct Crossed {
     /// The carrier message ID of the segment.
     carrier_message_id: String,
     message_id: Transid,
-    /// The shard of the message.
     shard: Shard,
 }
 
@@ -238,7 +237,7 @@ impl Delivery<'_> {
     /// Writes a sandbox's receipts in a commit group.
     pub(crate) async fn write_receipts(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         receipts: Vec<Receipt>,
     ) -> Result<()> {
         end(self, tx, receipts, self.now()).await
@@ -248,7 +247,7 @@ impl Delivery<'_> {
     /// segment are kept as unmatched. Returns what each receipt matched.
     pub(crate) async fn write_carrier_receipts(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         receipts: &[CarrierReceipt],
         matching: Matching,
@@ -298,7 +297,7 @@ impl Delivery<'_> {
     /// Returns the segment of each receipt that has one, by the index of the receipt.
     pub(super) async fn match_receipts(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         receipts: &[CarrierReceipt],
         matching: Matching,
@@ -352,7 +351,7 @@ impl Delivery<'_> {
     /// than the receipt. A receipt with a reference is certain.
     async fn may_be_another(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         carrier: &str,
         receipt: &CarrierReceipt,
         one: &Unanswered,
@@ -439,7 +438,7 @@ impl Delivery<'_> {
     /// that the matched ones report, which the caller counts after the commit.
     pub(crate) async fn match_unmatched(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         message_ids: &[&str],
         now: Timestamp,
@@ -669,7 +668,7 @@ fn the_one<'a>(
 /// goes into the timeline if it contradicts the first.
 pub(super) async fn apply(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     matched: &[Matched<'_>],
     now: Timestamp,
 ) -> Result<()> {
@@ -709,7 +708,7 @@ fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Recei
 
 /// Returns the messages that are final now because all of their segments are. A message is
 /// delivered if all segments are. Otherwise it has failed if a segment failed, else it has expired.
-async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<Vec<Receipt>> {
+async fn whole_messages(tx: &mut Tx<'_>, touched: &[SegmentId]) -> Result<Vec<Receipt>> {
     let messages: HashMap<Transid, SegmentId> =
         touched.iter().map(|s| (s.message_id, *s)).collect();
     let ids: Vec<Transid> = messages.keys().copied().collect();
@@ -736,7 +735,7 @@ async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<V
 /// Makes messages final according to receipts for whole messages.
 async fn end(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     receipts: Vec<Receipt>,
     now: Timestamp,
 ) -> Result<()> {

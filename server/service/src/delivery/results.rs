@@ -10,7 +10,7 @@ use crate::delivery::Submitted;
 use crate::delivery::opted_out::requeue;
 use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
 use crate::{Delivery, Service};
-use store::WriteTx;
+use store::Tx;
 use store::claims::{self, Held};
 use store::error::Result;
 use store::messages::{self, Ended, Ending};
@@ -59,7 +59,7 @@ impl Delivery<'_> {
     /// that they release.
     pub(crate) async fn write_results(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         results: &[&Submitted],
     ) -> Result<Recorded> {
@@ -80,7 +80,7 @@ impl Delivery<'_> {
     /// Decides what must be written for the results.
     async fn plan<'r>(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         results: &[&'r Submitted],
         now: Timestamp,
@@ -122,7 +122,7 @@ impl Delivery<'_> {
     /// Moves messages that a carrier didn't accept to another carrier, if a route leads to one.
     async fn offer_elsewhere(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         plan: &mut Plan<'_>,
         now: Timestamp,
@@ -286,7 +286,7 @@ impl Plan<'_> {
     async fn write(
         mut self,
         service: &Service,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         now: Timestamp,
     ) -> Result<(Vec<Transid>, Vec<Ended>, Vec<MessageStatus>)> {

@@ -120,7 +120,6 @@ impl Network {
         routes.any(|route| route.carrier == carrier && route.matches(&facts))
     }
 
-    /// Returns for each route whether it is open.
     fn open_routes(&self, now: Timestamp) -> Vec<bool> {
         let routes = self.routes.as_slice().iter();
         routes.map(|r| r.hours.as_ref().is_none_or(|hours| hours.include(now))).collect()
@@ -574,8 +573,7 @@ impl Delivery<'_> {
         after: Transid,
         now: Timestamp,
     ) -> Result<Option<Transid>> {
-        let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        tx.at(shard);
+        let mut tx = self.store().begin_at(shard, Priority::Bulk).await?;
         let waiting = if carrier == NO_CARRIER {
             // All of these rows leave the queue, move or wait, so each query finds the next rows.
             queue::unrouted(&mut tx, carrier, now, CHUNK).await?

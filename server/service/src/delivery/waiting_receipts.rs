@@ -23,7 +23,7 @@ use store::messages;
 use store::raw_receipts::{self, RawReceiptRow, Selection};
 use store::segments::{self, SegmentId, Unanswered};
 use store::unmatched_receipts::{self, Selection as Waiting, WaitingReceipt};
-use store::{Chore, WriteTx, carriers};
+use store::{Chore, Tx, carriers};
 
 /// How often all unmatched receipts are compared with messages even if the settings haven't
 /// changed. Another process may have stored some of them under other settings.
@@ -333,7 +333,7 @@ impl Delivery<'_> {
     /// the same, and the segment must have no receipt yet.
     async fn match_other_forms(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         carrier: &str,
         form: MessageIdForm,
         waiting: Vec<WaitingReceipt>,

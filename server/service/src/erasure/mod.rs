@@ -135,8 +135,7 @@ impl Messages<'_> {
     }
 
     async fn targets(&self, account_id: i64, number: &Number) -> Result<Vec<Target>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let code = self.country_code();
         let applications = erasure::applications(&mut conn, account_id).await?;
         let targets = applications.into_iter().flat_map(|(application_id, reference)| {

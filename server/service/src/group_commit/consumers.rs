@@ -208,7 +208,6 @@ impl Drop for Consumer {
     }
 }
 
-/// The inbox of each shard.
 pub(super) type Inboxes = Arc<[Arc<Inbox>]>;
 
 /// The connections of this process, by carrier.

@@ -437,7 +437,6 @@ impl Inbox {
     }
 }
 
-/// The previous group.
 pub(crate) struct LastGroup {
     pub(crate) sends: usize,
     pub(crate) ended: Instant,

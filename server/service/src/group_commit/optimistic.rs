@@ -29,7 +29,6 @@ use store::idempotency::KeptKey;
 use store::opt_outs::OptedOut;
 use store::recipients::local_digits;
 
-/// Returns a random ID for a group.
 pub(super) fn group_id(service: &Service) -> i64 {
     (service.entropy().number() >> 1).cast_signed()
 }

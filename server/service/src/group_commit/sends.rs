@@ -36,7 +36,7 @@ use store::queue::{self, QueuedAs, QueuedRow};
 use store::recipients::{self, Recipient};
 use store::transfers::{self, MessageTransfer, Subject};
 use store::verifications::{self, CodeRow};
-use store::{WriteTx, applications};
+use store::{Tx, applications};
 
 /// An accepted send and the rows to store for it.
 pub(super) struct Accepted {
@@ -106,7 +106,7 @@ pub(super) type SendingRows = HashMap<Reference, KeyRow>;
 /// stored as claimed under the lease.
 pub(super) async fn admit_all(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     sends: &[&PreparedSend],
     prices: Option<Arc<PricesInForce>>,
     slots: &mut Slots,
@@ -139,7 +139,7 @@ pub(super) async fn admit_all(
 impl AdmittedSends {
     async fn read(
         service: &Service,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         prices: Arc<PricesInForce>,
         sends: &[&PreparedSend],
     ) -> Result<Self> {
@@ -374,7 +374,7 @@ impl AdmittedSends {
     async fn write(
         mut self,
         service: &Service,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         slots: &mut Slots,
         lease: Lease,
     ) -> Result<()> {

@@ -27,7 +27,7 @@ use crate::{ATTEMPTS, Inner, STATEMENTS_TIMEOUT, Service};
 use store::error::{Error, Fault, Result};
 use store::gate::Priority;
 use store::messages::Ended;
-use store::{Committed, Unanswered, WriteTx, prices};
+use store::{Committed, Tx, Unanswered, prices};
 
 /// The duration above which a group is logged.
 const SLOW: Duration = Duration::from_millis(250);
@@ -175,8 +175,7 @@ impl Worker {
     ) -> Result<(Outcome, Committed)> {
         let begun = Instant::now();
         let store = service.store();
-        let mut tx = store.begin_as(Priority::CommitGroup).await?;
-        tx.at(self.shard);
+        let mut tx = store.begin_at(self.shard, Priority::CommitGroup).await?;
         let lease = Lease::begin(service, self.shard, begun, service.now());
         let slots = Consumers::begin(&self.consumers, self.shard);
         let writing = write(service, &mut tx, inputs, slots, lease);
@@ -199,7 +198,7 @@ impl Worker {
 /// Writes a group: results and receipts, then sends, then claims.
 async fn write(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     inputs: &[Input],
     mut slots: Slots,
     lease: Lease,
@@ -260,7 +259,7 @@ struct Recordings {
 /// Writes results and receipts.
 async fn record(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     inputs: &[Input],
     slots: &mut Slots,
 ) -> Result<Recordings> {

@@ -14,7 +14,7 @@ use super::counts::Assigned;
 use crate::Service;
 use store::error::Result;
 use store::inbound_numbers::{self, Owner};
-use store::{WriteTx, inbound};
+use store::{Tx, inbound};
 
 #[derive(Default)]
 pub(super) struct OfShard {
@@ -32,7 +32,7 @@ fn keyword_of(message: &Arrived) -> Option<Keyword> {
 struct Owners(HashMap<(String, String), ApplicationId>);
 
 impl Owners {
-    async fn of(tx: &mut WriteTx<'_>, messages: &[Arrived]) -> Result<Self> {
+    async fn of(tx: &mut Tx<'_>, messages: &[Arrived]) -> Result<Self> {
         let keywords = messages.iter().map(keyword_of);
         let keywords: Vec<Option<Keyword>> = keywords.collect();
         let mut wanted = BTreeSet::new();
@@ -63,7 +63,7 @@ impl Service {
     /// messages were kept until now.
     pub(super) async fn assign(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         messages: Vec<Arrived>,
         is_late: bool,
         now: Timestamp,
@@ -110,7 +110,7 @@ impl Service {
     /// Stores what a shard gets. Returns the number of replies in the queue.
     pub(super) async fn store_at_shard(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         OfShard { messages, mut commands }: OfShard,
         now: Timestamp,
     ) -> Result<usize> {

@@ -17,7 +17,7 @@ use store::applications::{self, SendingRow};
 use store::error::Result;
 use store::messages::{self, NewMessage, Recipient};
 use store::queue::{self, QueuedAs, QueuedRow};
-use store::{WriteTx, inbound_numbers};
+use store::{Tx, inbound_numbers};
 
 /// A command to a shared number doesn't count for an application that hasn't sent to the handset
 /// for this long.
@@ -62,7 +62,7 @@ impl Service {
     /// long ago or repeatedly can only add opt-outs, because a START may have been undone since.
     pub(super) async fn commands_of(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         message: &Arrived,
         command: Command,
         addressee: Addressee,
@@ -95,7 +95,7 @@ impl Service {
     /// number's messages without keywords.
     async fn applications_of_command(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         message: &Arrived,
         command: Command,
         default: Option<ApplicationId>,
@@ -129,7 +129,7 @@ impl Service {
     /// owner of the number before the others.
     async fn replying(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         applications: &[ApplicationId],
         owner: Option<ApplicationId>,
         text: MessageText,
@@ -149,7 +149,7 @@ impl Service {
     /// Returns the command of a test message, which is for the application of its key alone.
     pub(super) async fn command_of_test(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         message: &Arrived,
         command: Command,
         list: EventStream,
@@ -165,7 +165,7 @@ impl Service {
     /// Executes a command in the caller's transaction. Returns whether it queued a reply.
     pub(super) async fn execute(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         command: HandsetCommand,
         now: Timestamp,
     ) -> Result<bool> {
@@ -194,7 +194,7 @@ impl Service {
     /// sandbox if the command is a test. Returns false if it queued none.
     async fn queue_reply(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         EventStream { application_id, test }: EventStream,
         number: Number,
         reply: Reply,

@@ -11,7 +11,7 @@ use crate::{Delivery, run_detached};
 use store::error::Result;
 use store::gate::Priority;
 use store::inbound::{PartsKey, StoredPart};
-use store::{Chore, WriteTx};
+use store::{Chore, Tx};
 
 /// How long after the first part of a message the others may arrive. Then the message is stored
 /// without the missing parts.
@@ -59,7 +59,7 @@ impl Delivery<'_> {
     /// their parts.
     pub(super) async fn join_parts(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         keys: &[PartsKey],
         now: Timestamp,
     ) -> Result<Vec<Arrived>> {

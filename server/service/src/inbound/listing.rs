@@ -10,7 +10,7 @@ use crate::reports::{first_id, tests};
 use store::error::{Refusal, Result};
 use store::inbound::{self, Listed};
 use store::inbound_numbers;
-use store::query::Connection;
+use store::query::Conn;
 
 /// The maximum number of messages on a page.
 const LIMIT_MAX: i64 = 1000;
@@ -56,8 +56,7 @@ impl Messages<'_> {
         access: &KeyAccess,
         filter: &InboundFilter,
     ) -> Result<Paged<InboundRecord>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let test = access.kind == KeyKind::Test;
         let found = self.listed(&mut conn, (access.application_id, test), filter).await?;
         Ok(filter.page(found))
@@ -73,8 +72,7 @@ impl Messages<'_> {
         reference: Reference,
         filter: &InboundFilter,
     ) -> Result<Paged<InboundRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let id = owned(&mut conn, account_id, reference).await?.id;
         let mut found = Vec::new();
         for test in tests(filter.key) {
@@ -92,8 +90,7 @@ impl Messages<'_> {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<InboundNumberRecord>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let id = owned(&mut conn, account_id, reference).await?.id;
         inbound_numbers::of_application(&mut conn, id).await
     }
@@ -101,7 +98,7 @@ impl Messages<'_> {
     /// Returns the messages that the filter selects, and one more if there are more.
     async fn listed(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         (application_id, test): (ApplicationId, bool),
         filter: &InboundFilter,
     ) -> Result<Vec<InboundRecord>> {

@@ -8,7 +8,7 @@ use crate::Support;
 use crate::transactions::work;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
-use store::{WriteTx, applications, inbound, inbound_numbers};
+use store::{Tx, applications, inbound, inbound_numbers};
 
 /// The maximum number of numbers on a list.
 const NUMBERS_MAX: i64 = 10_000;
@@ -162,7 +162,7 @@ impl Support<'_> {
 }
 
 async fn note(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     now: domain::Timestamp,
     actor: &Actor,
     recipient: &str,

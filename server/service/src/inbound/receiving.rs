@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Arrived;
 use crate::{Delivery, run_detached_with_attempts};
-use store::WriteTx;
+use store::Tx;
 use store::error::Result;
 use store::gate::Priority;
 use store::inbound::{PartsKey, StoredPart};
@@ -228,7 +228,7 @@ impl Delivery<'_> {
 
 /// Notes the deliveries. Returns for each whether the carrier delivered it before.
 async fn repetitions(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     carrier: &str,
     deliveries: &[InboundDelivery],
     now: Timestamp,

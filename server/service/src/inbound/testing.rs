@@ -15,7 +15,7 @@ use crate::transactions::work;
 use crate::wakeups::Wakeup;
 use crate::{Delivery, KeyAccess, Messages, Receipt, SANDBOX_CARRIER, Service};
 use store::error::Result;
-use store::{WriteTx, applications, messages};
+use store::{Tx, applications, messages};
 
 /// A test message from a handset.
 pub struct TestInbound {
@@ -138,7 +138,7 @@ impl Service {
     /// Stores a message for an application, with its event, and executes its command.
     async fn store_simulated(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         list: EventStream,
         arrived: Arrived,
         now: Timestamp,

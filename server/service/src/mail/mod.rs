@@ -21,7 +21,7 @@ use store::accounts;
 use store::applications::ApplicationRow;
 use store::error::Result;
 use store::outbox::{self, NewMail};
-use store::query::Connection;
+use store::query::Conn;
 
 pub use sending::{MailCounts, OutgoingMail};
 
@@ -91,7 +91,7 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Returns whether an address may get another mail of a kind within the hour. A mail about the
 /// security of a confirmed account is withheld only if earlier mails said the same.
 pub(crate) async fn has_room(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     email: &str,
     kind: MailKind,
     confirmed: bool,
@@ -116,7 +116,7 @@ pub(crate) async fn has_room(
 /// mail that the recipient has turned off. An unconfirmed address gets only the kinds for
 /// unconfirmed addresses, and no address gets more than [`has_room`] allows.
 pub(crate) async fn put(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     recipient: impl Into<Recipient<'_>>,
     mail: &Mail,
     now: Timestamp,

@@ -14,8 +14,8 @@ use store::Chore;
 use store::error::Result;
 use store::gate::Priority;
 use store::notices::{self, Owner, Waiting};
-use store::query::Connection;
-use store::{WriteTx, accounts, installation};
+use store::query::Conn;
+use store::{Tx, accounts, installation};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 /// How long a carrier must be in a state before staff are mailed about it. Short outages are
@@ -185,7 +185,7 @@ fn least_batch(now: Timestamp) -> i64 {
     ids::compose_id(now.plus_ms(-BATCH_AGE_MS).unix_ms(), 0)
 }
 
-async fn note_balances(conn: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
+async fn note_balances(conn: &mut Tx<'_>, now: Timestamp) -> Result<()> {
     for id in notices::risen(conn).await? {
         notices::note_risen(conn, id).await?;
     }
@@ -203,7 +203,7 @@ async fn note_balances(conn: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-async fn note_batches(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+async fn note_batches(conn: Conn<'_>, now: Timestamp) -> Result<()> {
     for done in notices::done(conn, least_batch(now)).await? {
         if notices::note_done(conn, done.id, now).await? {
             let mail = texts::batch_done(&done);

@@ -15,7 +15,7 @@ use store::audit::{self, Actor};
 use store::confirmations::Purpose;
 use store::error::{Refusal, Result};
 use store::outbox::{self, ClaimedRow};
-use store::query::Connection;
+use store::query::Conn;
 use store::{accounts, api_calls, confirmations, known_devices};
 
 const MINUTE_MS: i64 = 60_000;
@@ -101,7 +101,7 @@ impl Operations<'_> {
     /// Renders a mail and creates its secret link, if it has one.
     async fn outgoing(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         row: ClaimedRow,
         now: Timestamp,
     ) -> Result<OutgoingMail> {
@@ -231,7 +231,7 @@ impl Operations<'_> {
 
 /// Returns whether a mail with a secret link is still addressed to the account's current or
 /// requested email. A mail may wait for a day, and its link is only created when it is sent.
-async fn is_still_meant(conn: &mut dyn Connection, row: &ClaimedRow) -> Result<bool> {
+async fn is_still_meant(conn: Conn<'_>, row: &ClaimedRow) -> Result<bool> {
     let (Some(_), Some(account_id)) = (row.kind.secret_page(), row.account_id) else {
         return Ok(true);
     };
@@ -247,7 +247,7 @@ async fn is_still_meant(conn: &mut dyn Connection, row: &ClaimedRow) -> Result<b
 
 /// Stores the hash of a mail's link and what the link does.
 async fn store_link(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     row: &ClaimedRow,
     hash: &str,
     account_id: i64,

@@ -13,13 +13,13 @@ use crate::application_events::Cause;
 use crate::mail::{self, texts};
 use crate::transactions::work;
 use crate::{Service, Verb};
-use store::WriteTx;
+use store::Tx;
 use store::applications::{self, ApplicationRow};
 use store::audit::{self, Actor, Change};
 use store::deposits;
 use store::error::{Error, Refusal, Result};
 use store::installation;
-use store::query::Connection;
+use store::query::Conn;
 use store::row::touched;
 use store::transfers::{self, Transfer};
 
@@ -273,7 +273,7 @@ fn place(cursor: &str) -> Result<(i64, &str)> {
 /// Returns the applications that the payer of a deposit may have meant: the reference or purpose
 /// that the payer wrote contains their reference or a similar one.
 pub(super) async fn suggestions(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: &str,
     purpose: Option<&str>,
 ) -> Result<Vec<Reference>> {
@@ -291,7 +291,7 @@ pub(super) async fn suggestions(
 /// Returns the facts that help staff with an unmatched payment: the applications that its payer may
 /// have meant, and whether the payer's reference is that of a closed account.
 pub(super) async fn of_unmatched(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     reference: &str,
     purpose: Option<&str>,
 ) -> Result<(Vec<Reference>, bool)> {
@@ -306,7 +306,7 @@ pub(super) async fn of_unmatched(
 /// locks them in the order of their IDs, as commit groups do. Only PostgreSQL has such locks.
 pub(super) async fn lock_receivers(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     requests: &[DepositRequest],
 ) -> Result<()> {
     let mut references: BTreeMap<Shard, Vec<Reference>> = BTreeMap::new();
@@ -351,7 +351,7 @@ pub(super) fn written(reference: &str) -> String {
 /// of staff approved it.
 pub(super) async fn credit(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     (actor, asked_by): (&Actor, Option<Actor>),
     request: &DepositRequest,
     now: Timestamp,
@@ -412,7 +412,7 @@ pub(super) async fn credit(
 
 /// Queues a mail to the customer about a deposit, and adds the event.
 async fn notify(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     application: &ApplicationRow,
     amount: Money,
     balance: Money,
@@ -441,7 +441,7 @@ impl Audited<'_> {
     /// before and after.
     async fn insert(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         actor: &Actor,
         amount: Money,
         now: Timestamp,
@@ -463,7 +463,7 @@ impl Audited<'_> {
 /// continues in the application's shard.
 async fn find(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     reference: Reference,
 ) -> Result<Option<ApplicationRow>> {
     let Some(shard) = service.find_shard(reference).await? else {
@@ -478,7 +478,7 @@ async fn find(
 /// whether the deposit is credited, unmatched or returned now. Otherwise refuses the payment.
 async fn same_again(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     reference: &str,
     amount: Money,
     known: DepositRecord,
@@ -500,7 +500,7 @@ async fn same_again(
 
 /// Moves a deposit to an application. Returns the new balance.
 async fn transfer(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     from: LedgerAccount,
     application_id: ApplicationId,
     bank_id: &str,

@@ -9,17 +9,13 @@ use crate::money::test_money::test_money_max;
 use store::balances::{self, SettledApplication};
 use store::error::{Error, Fault, Result};
 use store::messages::Ended;
-use store::query::Connection;
+use store::query::Conn;
 use store::transfers::{self, MessageTransfer, Subject};
 
 /// Moves the released prices of ended messages back to their applications. Writes a transfer for
 /// each price that was paid from the live balance, but none for prices that were paid from the test
 /// balance.
-pub(crate) async fn settle(
-    conn: &mut dyn Connection,
-    ended: &[Ended],
-    now: Timestamp,
-) -> Result<()> {
+pub(crate) async fn settle(conn: Conn<'_>, ended: &[Ended], now: Timestamp) -> Result<()> {
     let released: Vec<_> = ended.iter().filter(|ended| ended.released > Money::ZERO).collect();
     if released.is_empty() {
         return Ok(());

@@ -85,7 +85,6 @@ pub(crate) struct OpenStatement {
     file: File,
     separator: u8,
     is_utf8: bool,
-    /// The names of the columns.
     pub(crate) names: Vec<String>,
     /// The header line, under which the choice of columns is stored.
     pub(crate) header: String,

@@ -21,7 +21,7 @@ use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
 use store::statements::{BankColumns, FileLine, UnderWay};
-use store::{Chore, WriteTx, installation, statements};
+use store::{Chore, Tx, installation, statements};
 
 /// The number of a file's lines that one transaction stores. With SQLite, a send waits for the
 /// whole transaction.
@@ -312,7 +312,6 @@ impl crate::Money<'_> {
         self.store_statement(opened, columns, currency).await
     }
 
-    /// Returns the newest bank statements.
     pub async fn bank_statements(&self) -> Result<Vec<BankStatement>> {
         statements::newest(&mut self.store().read().await?, STATEMENTS_LISTED).await
     }
@@ -467,7 +466,7 @@ pub(crate) fn confirming_statement(actor: Actor, asked_by: Option<i64>, id: i64)
 
 async fn credit_lines(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     statement: &UnderWay,
     now: Timestamp,
 ) -> Result<()> {

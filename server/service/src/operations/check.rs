@@ -6,8 +6,8 @@ use domain::Money;
 use crate::{MESSAGE_LIFETIME_MS, Operations, shards};
 use domain::ids::Shard;
 use store::error::Result;
-use store::query::{At, Connection};
-use store::{WriteTx, audit_check, check, deposits, prices, transfers};
+use store::query::{At, Conn};
+use store::{Tx, audit_check, check, deposits, prices, transfers};
 
 /// How long after its lifetime a message may take to become final, in milliseconds.
 const GRACE_MS: i64 = 10 * 60 * 1000;
@@ -59,7 +59,7 @@ impl Operations<'_> {
     }
 }
 
-async fn find(conn: &mut dyn Connection, shard: Shard) -> Result<Found> {
+async fn find(conn: Conn<'_>, shard: Shard) -> Result<Found> {
     let conn = &mut At { conn, shard };
     Ok(Found {
         violations: check::violations(conn, MESSAGE_LIFETIME_MS + GRACE_MS).await?,
@@ -69,7 +69,7 @@ async fn find(conn: &mut dyn Connection, shard: Shard) -> Result<Found> {
 }
 
 /// Returns the broken invariants as a write transaction sees the database.
-pub(crate) async fn violations(tx: &mut WriteTx<'_>, shards: i64) -> Result<Vec<String>> {
+pub(crate) async fn violations(tx: &mut Tx<'_>, shards: i64) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for shard in shards::all(shards) {
         found.push(find(&mut *tx, shard).await?);
@@ -79,7 +79,7 @@ pub(crate) async fn violations(tx: &mut WriteTx<'_>, shards: i64) -> Result<Vec<
     Ok(words)
 }
 
-async fn ledger(tx: &mut WriteTx<'_>, shards: impl Iterator<Item = Shard>) -> Result<Money> {
+async fn ledger(tx: &mut Tx<'_>, shards: impl Iterator<Item = Shard>) -> Result<Money> {
     let mut ledger = Money::ZERO;
     for shard in shards {
         tx.at(shard);

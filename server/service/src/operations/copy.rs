@@ -18,7 +18,7 @@ use store::distribute::{self, Distribution};
 use store::error::{Error, Fault, OpenError};
 use store::history::MessageTables;
 use store::sql::Dialect;
-use store::{Missing, Store, WriteTx, hold, installation, shared};
+use store::{Missing, Store, Tx, hold, installation, shared};
 
 type Result<T> = std::result::Result<T, CopyError>;
 
@@ -159,11 +159,7 @@ async fn copy_all(
     Ok(copied)
 }
 
-async fn copy_table(
-    from: &mut WriteTx<'_>,
-    to: &mut WriteTx<'_>,
-    table: &'static str,
-) -> Result<()> {
+async fn copy_table(from: &mut Tx<'_>, to: &mut Tx<'_>, table: &'static str) -> Result<()> {
     let mut rows = 0;
     let mut reader = Reader::of(from, table).await?;
     let mut next = reader.next(from).await?;
@@ -182,8 +178,8 @@ async fn copy_table(
 
 /// Moves the rows that aren't messages yet from files to a table that every process can read.
 async fn copy_uploads(
-    from: &mut WriteTx<'_>,
-    to: &mut WriteTx<'_>,
+    from: &mut Tx<'_>,
+    to: &mut Tx<'_>,
     spool: &SpoolFolder,
     now: Timestamp,
 ) -> Result<i64> {
@@ -200,7 +196,7 @@ async fn copy_uploads(
 }
 
 async fn copy_upload(
-    to: &mut WriteTx<'_>,
+    to: &mut Tx<'_>,
     spool: &SpoolFolder,
     upload: &Waiting,
     now: Timestamp,
@@ -237,7 +233,7 @@ async fn copy_upload(
 
 /// Compares the counts and sums of both sides and checks the rows that arrived, before they are
 /// committed.
-async fn prove(from: &mut WriteTx<'_>, to: &mut WriteTx<'_>, upload_rows: i64) -> Result<Copied> {
+async fn prove(from: &mut Tx<'_>, to: &mut Tx<'_>, upload_rows: i64) -> Result<Copied> {
     let mut differences = Vec::new();
     let mut differs = |what: String, from: i64, to: i64| {
         if from != to {

@@ -7,7 +7,7 @@ use domain::ids::{compose_id, id_unix_ms};
 use domain::records::ConnectionRecord;
 use domain::timestamp::DAY_MS;
 use store::error::{OpenError, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::unmatched_receipts::{self, Selection};
 use store::{Store, carrier_figures, carriers, hold, installation, prices};
 
@@ -100,7 +100,7 @@ async fn installed(store: &Store, config: &Config) -> std::result::Result<Instal
 }
 
 async fn useless_receipts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     config: &Config,
     now: Timestamp,
 ) -> Result<Vec<UselessReceipts>> {

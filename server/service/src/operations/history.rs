@@ -13,7 +13,7 @@ use crate::{Operations, run_detached, run_detached_within};
 use store::error::Result;
 use store::gate::Priority;
 use store::history::{self, MessageTables, Range, Redaction};
-use store::{Chore, Store, WriteTx, batches, inbound, installation, messages, quarters, tally};
+use store::{Chore, Store, Tx, batches, inbound, installation, messages, quarters, tally};
 
 /// The number of days for which tables are created in advance. Rows of a day without tables go into
 /// the default partition.
@@ -234,12 +234,7 @@ impl Operations<'_> {
 
 /// Returns the first message in a range of IDs, over all shards. A table has the messages of all
 /// shards and is dropped as a whole.
-async fn first(
-    tx: &mut WriteTx<'_>,
-    shards: &[Shard],
-    from: i64,
-    below: i64,
-) -> Result<Option<i64>> {
+async fn first(tx: &mut Tx<'_>, shards: &[Shard], from: i64, below: i64) -> Result<Option<i64>> {
     let mut first: Option<i64> = None;
     for shard in shards {
         tx.at(*shard);
@@ -250,7 +245,7 @@ async fn first(
 }
 
 /// Returns the ID below which all messages are final, in all shards.
-async fn all_final_below(tx: &mut WriteTx<'_>, shards: &[Shard], now: Timestamp) -> Result<i64> {
+async fn all_final_below(tx: &mut Tx<'_>, shards: &[Shard], now: Timestamp) -> Result<i64> {
     let mut below = i64::MAX;
     for shard in shards {
         tx.at(*shard);
@@ -260,7 +255,7 @@ async fn all_final_below(tx: &mut WriteTx<'_>, shards: &[Shard], now: Timestamp)
 }
 
 /// Returns the start of a range, with at most [`CHUNK`] messages of each shard.
-async fn chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<Range> {
+async fn chunk(tx: &mut Tx<'_>, shards: &[Shard], range: Range) -> Result<Range> {
     let mut below = range.below;
     for shard in shards {
         tx.at(*shard);
@@ -273,7 +268,7 @@ async fn chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<R
 /// Returns an ID, at most `below`, below which all messages are final, except those that were
 /// scheduled for a later time than that in the ID. The sweep's mark is such an ID. But it stays at
 /// the newest message, so on its own it would hold back inbound messages, for example.
-async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
+async fn swept_below(tx: &mut Tx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
     let low = installation::swept(tx).await?.low;
     let mut swept = below;
     if low < below {
@@ -292,7 +287,7 @@ async fn swept_below(tx: &mut WriteTx<'_>, shards: &[Shard], below: i64) -> Resu
 
 /// Like [`chunk`], also with at most [`CHUNK`] inbound messages and messages that were scheduled for
 /// a time in the range. Those for the same millisecond stay together.
-async fn redacted_chunk(tx: &mut WriteTx<'_>, shards: &[Shard], range: Range) -> Result<Range> {
+async fn redacted_chunk(tx: &mut Tx<'_>, shards: &[Shard], range: Range) -> Result<Range> {
     let mut range = chunk(tx, shards, range).await?;
     let first = Timestamp::from_unix_ms(ids::id_unix_ms(range.from));
     for shard in shards {

@@ -13,7 +13,7 @@ use store::error::{Error, Fault, Refusal, Result};
 use store::hold::{self, HeldMessage};
 use store::messages::{self, Ending};
 use store::timeline::{self, NewEntry};
-use store::{Store, WriteTx, queue};
+use store::{Store, Tx, queue};
 
 use crate::money::releases::settle;
 use crate::operations::reconciling::{CHUNK, ExportLine, Proof, Proofs, Proven};
@@ -119,7 +119,7 @@ pub(super) fn after(id: i64) -> Timestamp {
 /// Begins a hold of the messages until now, or until `least`: the clock may be behind that of the
 /// backup.
 pub(super) async fn begin(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     actor: &Actor,
     least: Timestamp,
     now: Timestamp,

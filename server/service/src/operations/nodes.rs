@@ -15,7 +15,7 @@ use store::error::{OpenError, Result};
 use store::gate::Priority;
 use store::nodes::{self, NodeRow};
 use store::shared::{self, NodeKey};
-use store::{Chore, Store, WriteTx, data_folders};
+use store::{Chore, Store, Tx, data_folders};
 
 /// The number of slots. An ID has 10 bits for the node, and uploads use half of the node numbers.
 pub(crate) const SLOTS: i64 = 512;
@@ -98,7 +98,7 @@ impl Node {
 }
 
 /// Whether a process serves the database, or ended just now without releasing its slot.
-pub(crate) async fn is_served(tx: &mut WriteTx<'_>, now: Timestamp) -> Result<bool> {
+pub(crate) async fn is_served(tx: &mut Tx<'_>, now: Timestamp) -> Result<bool> {
     nodes::was_any_seen(tx, now.plus_ms(-LOST_AFTER_MS)).await
 }
 

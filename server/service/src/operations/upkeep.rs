@@ -14,7 +14,7 @@ use crate::uploads::spool_store::Spools;
 use crate::{Config, Operations, run_blocking};
 use store::error::{Fault, OpenError, Refusal, Result};
 use store::gate::Priority;
-use store::query::Connection;
+use store::query::Conn;
 use store::{
     Chore, Store, batches, commit_groups, idempotency, inbound, installation, messages, prices,
     verifications,
@@ -52,11 +52,7 @@ pub(crate) async fn install(
 
 /// Whether the prices of the settings must be recorded: they differ from the prices in force, and
 /// no prices were set at the support desk or by command.
-async fn brings_prices(
-    conn: &mut dyn Connection,
-    settings: Prices,
-    now: Timestamp,
-) -> Result<bool> {
+async fn brings_prices(conn: Conn<'_>, settings: Prices, now: Timestamp) -> Result<bool> {
     let history = prices::history(conn).await?;
     let in_force = history.at(history.time(now));
     if in_force.is_some_and(|prices| prices.base() == settings) {

@@ -18,8 +18,8 @@ use crate::{Applications, Service};
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::opt_outs::OptOut;
-use store::query::Connection;
-use store::{WriteTx, applications, opt_outs};
+use store::query::Conn;
+use store::{Tx, applications, opt_outs};
 
 /// The maximum number of opt-outs on a page.
 const PAGE_MAX: i64 = 1000;
@@ -38,7 +38,6 @@ pub struct OptOutFilter {
     pub cursor: Option<String>,
 }
 
-/// A change of a list.
 pub enum OptOutChange {
     Add(Number),
     Remove(Number),
@@ -164,7 +163,7 @@ impl Applications<'_> {
 /// carriers get them. Returns how many weren't on the list.
 pub(crate) async fn add(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     list: EventStream,
     numbers: &[String],
     source: OptOutSource,
@@ -183,7 +182,7 @@ pub(crate) async fn add(
 /// carriers get them. Returns how many were on the list.
 pub(crate) async fn remove(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     list: EventStream,
     numbers: &[String],
     source: OptOutSource,
@@ -210,7 +209,7 @@ pub(crate) async fn remove(
 /// its hash if it was erased. If an erased number was added again, both forms are stored.
 async fn found(
     service: &Service,
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     list: EventStream,
     number: &str,
 ) -> Result<Vec<(String, OptOut)>> {
@@ -238,7 +237,7 @@ struct Note {
 impl Note {
     /// Writes the entry in the transaction of the change, unless the change had no effect. The
     /// import of a file has its entry in its first transaction.
-    async fn write(self, tx: &mut WriteTx<'_>, changed: u64, now: Timestamp) -> Result<()> {
+    async fn write(self, tx: &mut Tx<'_>, changed: u64, now: Timestamp) -> Result<()> {
         let Self { access, author, action, detail } = self;
         if changed == 0 && action != HistoryAction::OptOutsImported {
             return Ok(());

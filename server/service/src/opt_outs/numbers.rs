@@ -9,7 +9,7 @@ use crate::Service;
 use crate::admission::KeyAccess;
 use store::error::Result;
 use store::opt_outs;
-use store::query::Connection;
+use store::query::Conn;
 
 /// The maximum number of opt-outs that one statement reads.
 const READ_MAX: usize = 10_000;
@@ -88,8 +88,7 @@ impl NumberList {
 impl Service {
     /// Reads all numbers that may not get messages sent with this key.
     pub(crate) async fn opted_out_numbers(&self, access: &KeyAccess) -> Result<OptedOutNumbers> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let (stream, limit) = (access.stream(), READ_MAX.cast_signed() as i64);
         let (mut numbers, mut after) = (NumberList::default(), String::new());
         loop {
@@ -108,7 +107,7 @@ impl Service {
     /// Reads the erased numbers of a list alone. There are few.
     pub(crate) async fn erased_numbers(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         list: EventStream,
     ) -> Result<OptedOutNumbers> {
         let erased: HashSet<_> = opt_outs::erased(conn, list).await?.into_iter().collect();

@@ -7,7 +7,7 @@ use domain::{PriceHistory, PricesInForce, Timestamp};
 
 use store::error::{Error, Fault, Result};
 use store::prices;
-use store::query::Connection;
+use store::query::Conn;
 
 /// The price changes that were read, and the prices that were returned last.
 #[derive(Clone, Default)]
@@ -57,7 +57,7 @@ impl KnownPrices {
     /// Returns the ID of the newest price change, and the prices in force.
     pub(crate) async fn read(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         now: Timestamp,
     ) -> Result<(i64, Arc<PricesInForce>)> {
         let version = prices::version(conn).await?;
@@ -71,7 +71,7 @@ impl KnownPrices {
     /// before the first prices.
     pub(crate) async fn of_version(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         version: i64,
         now: Timestamp,
     ) -> Result<Option<Arc<PricesInForce>>> {
@@ -87,11 +87,7 @@ impl KnownPrices {
     }
 
     /// Returns all price changes up to `version`, and possibly later ones.
-    pub(crate) async fn history(
-        &self,
-        conn: &mut dyn Connection,
-        version: i64,
-    ) -> Result<Arc<PriceHistory>> {
+    pub(crate) async fn history(&self, conn: Conn<'_>, version: i64) -> Result<Arc<PriceHistory>> {
         let known = Arc::clone(&self.lock().history);
         if known.version() >= version {
             return Ok(known);
@@ -99,7 +95,7 @@ impl KnownPrices {
         Ok(self.learn(conn).await?.history)
     }
 
-    async fn learn(&self, conn: &mut dyn Connection) -> Result<CurrentPrices> {
+    async fn learn(&self, conn: Conn<'_>) -> Result<CurrentPrices> {
         let read = CurrentPrices::new(prices::history(conn).await?);
         let mut known = self.lock();
         // A reader's snapshot may be older than the cache.

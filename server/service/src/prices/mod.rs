@@ -14,7 +14,7 @@ use crate::support::audit::name_accounts;
 use crate::transactions::work;
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{installation, prices};
 
 impl crate::Money<'_> {
@@ -133,11 +133,7 @@ impl crate::Money<'_> {
         Ok(prices)
     }
 
-    /// Returns all price changes.
-    pub(crate) async fn price_history(
-        &self,
-        conn: &mut dyn Connection,
-    ) -> Result<Arc<PriceHistory>> {
+    pub(crate) async fn price_history(&self, conn: Conn<'_>) -> Result<Arc<PriceHistory>> {
         let version = prices::version(conn).await?;
         self.inner.prices.history(conn, version).await
     }

@@ -13,7 +13,7 @@ use crate::Messages;
 use crate::applications::alarms::SHOWN_MAX;
 use crate::applications::chosen;
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{alarms, batches, quarters};
 
 const DAY_QUARTERS: i64 = DAY_MS / QUARTER_MS;
@@ -50,8 +50,7 @@ impl Messages<'_> {
         key: Option<KeyKind>,
         ranges: &[QuarterRange],
     ) -> Result<Vec<(Reference, FiguresByPeriod)>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let mut figures = Vec::new();
         for owned in chosen(&mut conn, account_id, reference).await? {
             let mut periods = BTreeMap::new();
@@ -78,8 +77,7 @@ impl Messages<'_> {
         ranges: &[QuarterRange],
         batches: i64,
     ) -> Result<Overview> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let owned = chosen(&mut conn, account_id, Some(reference)).await?.pop();
         let id = owned.ok_or(Refusal::NoSuchApplication)?.id;
         let mut figures = BTreeMap::new();
@@ -99,7 +97,7 @@ impl Messages<'_> {
     /// Adds the figures of a range's periods to `periods`. Uses cached figures for settled days.
     async fn add_range(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         whose: (ApplicationId, bool),
         range: QuarterRange,
         periods: &mut FiguresByPeriod,

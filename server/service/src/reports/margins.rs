@@ -11,7 +11,7 @@ use crate::{Messages, run_detached};
 use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
 use store::margins::{self, Counted, CountedMessage};
-use store::query::Connection;
+use store::query::Conn;
 use store::{Chore, installation, messages, tally};
 
 pub const MARGIN_DAYS_MAX: i64 = 92;
@@ -226,7 +226,7 @@ fn must_fit((first, last): (i64, i64)) -> Result<()> {
 }
 
 /// Returns the last day up to which the figures of all days are final.
-async fn final_until(conn: &mut dyn Connection) -> Result<Option<i64>> {
+async fn final_until(conn: Conn<'_>) -> Result<Option<i64>> {
     let settled = margins::last_settled(conn).await?;
     let unfinished = margins::unfinished(conn).await?;
     let first = unfinished.first().map_or(i64::MAX, |(day, _)| *day);

@@ -27,7 +27,7 @@ use search::{Found, search};
 use shares::Searcher;
 use store::batches;
 use store::error::{Error, Refusal, Result};
-use store::query::{At, Connection};
+use store::query::{At, Conn, Connection};
 use store::recent::MessageLocation;
 use store::reports::{Condition, MessageRow, Selection, Span};
 
@@ -83,8 +83,7 @@ impl Messages<'_> {
         access: &KeyAccess,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let test = access.kind == KeyKind::Test;
         self.detail(&mut conn, access.application_id, test, transid).await
     }
@@ -118,8 +117,7 @@ impl Messages<'_> {
         account_id: i64,
         transid: Transid,
     ) -> Result<Option<(Reference, MessageDetail)>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         for owned in chosen(&mut conn, account_id, None).await? {
             for test in tests(None) {
                 if let Some(found) = self.detail(&mut conn, owned.id, test, transid).await? {
@@ -165,7 +163,7 @@ impl Messages<'_> {
 
     async fn detail(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         application_id: ApplicationId,
         test: bool,
         transid: Transid,
@@ -178,11 +176,7 @@ impl Messages<'_> {
     }
 
     /// Returns a message with its timeline and charge.
-    pub(crate) async fn detail_of(
-        &self,
-        conn: &mut dyn Connection,
-        row: MessageRow,
-    ) -> Result<MessageDetail> {
+    pub(crate) async fn detail_of(&self, conn: Conn<'_>, row: MessageRow) -> Result<MessageDetail> {
         let record = &row.record;
         let mut entries = store::timeline::list(conn, record.transid, row.application_id).await?;
         if let (MessageStatus::Cancelled, Some(batch), Some(at)) =
@@ -203,7 +197,7 @@ impl Messages<'_> {
     /// each selection is searched by itself.
     async fn merged(
         &self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         selections: Vec<Selection>,
     ) -> Result<Paged<MessageRecord>> {
         let end = Instant::now() + self.limits().report_time;
@@ -230,7 +224,7 @@ pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
 
 /// Returns the message at this location, if there is one.
 pub(crate) async fn row_at(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     location: MessageLocation,
 ) -> Result<Option<MessageRow>> {
     let filter =

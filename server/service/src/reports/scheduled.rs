@@ -36,8 +36,7 @@ impl Messages<'_> {
             // Messages that have waited for longer have expired.
             None => (now.plus_ms(-MESSAGE_LIFETIME_MS), Transid(0)),
         };
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let (mut found, least) = (Vec::new(), least_queued(now));
         for id in owned_ids(&mut conn, account_id, reference).await? {
             for test in tests(key) {

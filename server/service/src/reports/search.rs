@@ -8,7 +8,7 @@ use domain::{MessageStatus, Timestamp, ids};
 
 use domain::ids::id_of_day;
 use store::error::Result;
-use store::query::Connection;
+use store::query::Conn;
 use store::reports::{self, Condition, MessageRow, Path, Selection, Span};
 use store::sql::Dialect;
 use store::{batches, installation, tally};
@@ -37,7 +37,7 @@ pub(super) struct Found {
 /// Searches until there are as many messages as requested, or until the time is up. Always makes a
 /// first step. If the selection has a status, the connection must read from one snapshot.
 pub(super) async fn search(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     mut selection: Selection,
     until: Instant,
 ) -> Result<Found> {
@@ -69,7 +69,7 @@ pub(super) async fn search(
 /// Narrows the selection's span of IDs. If an upload is selected, the span is that of its messages.
 /// Otherwise, if messages are in tables by day or week, the span goes from the first day with
 /// messages to the last.
-async fn narrowed(conn: &mut dyn Connection, selection: &Selection) -> Result<Span> {
+async fn narrowed(conn: Conn<'_>, selection: &Selection) -> Result<Span> {
     let Span { from, below } = selection.span;
     let (application_id, test) = (selection.application_id, selection.test);
     if below.saturating_sub(from) <= 1 {
@@ -93,7 +93,7 @@ async fn narrowed(conn: &mut dyn Connection, selection: &Selection) -> Result<Sp
 }
 
 /// Returns the path to the fewest messages, as far as that is cheap to find out.
-async fn path(conn: &mut dyn Connection, selection: &Selection) -> Result<Path> {
+async fn path(conn: Conn<'_>, selection: &Selection) -> Result<Path> {
     let Span { from, below } = selection.span;
     let paths: Vec<Path> = selection.conditions.iter().filter_map(Condition::path).collect();
     match paths.as_slice() {
@@ -122,11 +122,7 @@ fn is_queued(selection: &Selection) -> bool {
     has(Queued) || has(Sending)
 }
 
-async fn leads_to_few(
-    conn: &mut dyn Connection,
-    selection: &Selection,
-    path: Path,
-) -> Result<bool> {
+async fn leads_to_few(conn: Conn<'_>, selection: &Selection, path: Path) -> Result<bool> {
     let mut left = FEW + 1;
     for span in reports::spans(conn.dialect(), selection.span) {
         left -= reports::count(conn, selection, path, span, left).await?.n;
@@ -145,7 +141,7 @@ struct Part {
 }
 
 /// Returns the spans to search, newest first.
-async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> Result<Vec<Part>> {
+async fn parts(conn: Conn<'_>, selection: &Selection, path: Path) -> Result<Vec<Part>> {
     let [Condition::Status(status)] = selection.conditions.as_slice() else {
         return Ok(unknown_parts(conn.dialect(), selection));
     };
@@ -210,7 +206,7 @@ impl Search<'_> {
 
     /// Searches a part until there are enough messages. If the time is up first, returns the ID
     /// below which the part wasn't searched.
-    async fn look_in(&mut self, conn: &mut dyn Connection, part: &Part) -> Result<Option<i64>> {
+    async fn look_in(&mut self, conn: Conn<'_>, part: &Part) -> Result<Option<i64>> {
         let Span { from, mut below } = part.span;
         if from >= below || !self.is_filtered() {
             self.read(conn, part.span).await?;
@@ -233,7 +229,7 @@ impl Search<'_> {
     }
 
     /// Returns the smallest ID of the next step.
-    async fn step_end(&mut self, conn: &mut dyn Connection, span: Span) -> Result<i64> {
+    async fn step_end(&mut self, conn: Conn<'_>, span: Span) -> Result<i64> {
         let counted = reports::count(conn, self.selection, self.path, span, self.step).await?;
         self.went_on = counted.n > 0;
         Ok(match counted.least {
@@ -242,7 +238,7 @@ impl Search<'_> {
         })
     }
 
-    async fn read(&mut self, conn: &mut dyn Connection, span: Span) -> Result<()> {
+    async fn read(&mut self, conn: Conn<'_>, span: Span) -> Result<()> {
         let found = reports::list(conn, self.selection, self.path, span, self.missing()).await?;
         self.rows.extend(found);
         Ok(())

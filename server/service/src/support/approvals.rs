@@ -9,7 +9,7 @@ use crate::accounts::staff::AccountChange;
 use crate::money::statements::confirming_statement;
 use crate::transactions::work;
 use crate::{Support, Verb, run_detached};
-use store::WriteTx;
+use store::Tx;
 use store::approvals;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
@@ -132,7 +132,7 @@ fn discarding<T: Send + 'static>(verb: Verb<T>) -> Verb<()> {
 
 /// Deletes a request, and records in the audit log who decided it.
 async fn end(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     now: Timestamp,
     account_id: i64,
     request: &ApprovalRecord,

@@ -11,7 +11,7 @@ use crate::Support;
 use store::accounts;
 use store::audit::{self, Actor, Wanted};
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 
 /// The maximum number of entries per page.
 const ENTRIES_MAX: i64 = 1000;
@@ -63,7 +63,7 @@ impl Support<'_> {
 
 /// Converts a filter to the values that the log stores. Removes NUL, which PostgreSQL's texts can't
 /// contain.
-async fn wanted(conn: &mut dyn Connection, filter: &AuditFilter) -> Result<Wanted> {
+async fn wanted(conn: Conn<'_>, filter: &AuditFilter) -> Result<Wanted> {
     let given = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', ""));
     let mut wanted = Wanted {
         action: given(&filter.action),
@@ -90,7 +90,7 @@ async fn wanted(conn: &mut dyn Connection, filter: &AuditFilter) -> Result<Wante
 }
 
 /// Converts an email to the log's name for the account. Returns any other text unchanged.
-async fn as_logged(conn: &mut dyn Connection, text: String) -> Result<String> {
+async fn as_logged(conn: Conn<'_>, text: String) -> Result<String> {
     if !text.contains('@') {
         return Ok(text);
     }
@@ -100,7 +100,7 @@ async fn as_logged(conn: &mut dyn Connection, text: String) -> Result<String> {
 
 /// Replaces the log's names of accounts with the accounts' emails.
 pub(crate) async fn name_accounts(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     texts: impl Iterator<Item = &mut String>,
 ) -> Result<()> {
     let mut emails: HashMap<i64, Option<String>> = HashMap::new();

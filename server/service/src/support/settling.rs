@@ -14,7 +14,7 @@ use store::messages::{self, Ending};
 use store::queue::{self, QueuedAs, QueuedRow, Requeued};
 use store::segments::{self, SegmentEnding};
 use store::timeline::{self, NewEntry};
-use store::{WriteTx, applications};
+use store::{Tx, applications};
 
 /// The maximum number of submits of a segment.
 const SUBMITS_MAX: i64 = 2;
@@ -164,7 +164,7 @@ fn is_taken(segment: &SegmentRecord) -> bool {
 /// Refuses a message whose status isn't unknown, or that is being submitted. Takes any other message
 /// out of the queue, where it may wait to be submitted once more. Returns the time that it was
 /// scheduled for.
-async fn must_be_unknown(tx: &mut WriteTx<'_>, transid: Transid) -> Result<Option<Timestamp>> {
+async fn must_be_unknown(tx: &mut Tx<'_>, transid: Transid) -> Result<Option<Timestamp>> {
     messages::lock(tx, &[transid]).await?;
     let send_at = match messages::due(tx, transid).await? {
         None => return Err(Refusal::NoSuchMessage.into()),

@@ -29,7 +29,7 @@ use store::error::{Error, Fault, Result};
 use store::gate::Priority;
 use store::idempotency::{self, KeptAnswer, KeptKey};
 use store::transfers::{self, MessageTransfer, Subject};
-use store::{WriteTx, applications, row, test_clocks};
+use store::{Tx, applications, row, test_clocks};
 
 /// A request to accept an uploaded file.
 #[derive(Clone, Debug)]
@@ -50,7 +50,6 @@ pub struct AcceptedBatch {
     /// `None` for a dry run.
     pub batchid: Option<BatchId>,
     pub rows: u64,
-    /// The pages of all rows.
     pub pages: u64,
     pub cost: Money,
     /// The number of phone numbers with each warning.
@@ -128,8 +127,7 @@ impl Messages<'_> {
         };
         let shard = self.shard_of(pending.key.reference()).await.map_err(refuse)?;
         let (tx, accepted, id) = loop {
-            let mut tx = self.store().begin_as(Priority::Verb).await.map_err(refuse)?;
-            tx.at(shard);
+            let mut tx = self.store().begin_at(shard, Priority::Verb).await.map_err(refuse)?;
             let decision = self.decide_batch(&mut tx, &pending).await.map_err(refuse)?;
             match decision.map_err(SendError::Refused)? {
                 BatchDecision::New(accepted, id) => break (tx, accepted, id),
@@ -244,7 +242,7 @@ impl Messages<'_> {
 
     async fn decide_batch(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         pending: &PendingUpload,
     ) -> Result<std::result::Result<BatchDecision, Reason>> {
         let now = self.now();
@@ -377,7 +375,7 @@ impl Messages<'_> {
     /// Stores the batch and moves its price out of the balance.
     async fn reserve(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         new: &NewBatch,
         funds: Funds,
         now: Timestamp,

@@ -10,7 +10,7 @@ use crate::admission::KeyAccess;
 use crate::applications::{chosen, owned_ids};
 use crate::reports::tests;
 use store::error::{Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::{batches, installation, tally};
 
 /// The most uploads on a page.
@@ -40,8 +40,7 @@ impl Messages<'_> {
         access: &KeyAccess,
         filter: &BatchFilter,
     ) -> Result<Paged<BatchRecord>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let test = access.kind == KeyKind::Test;
         let found = list(&mut conn, access.application_id, test, filter).await?;
         Ok(paged(found, filter))
@@ -49,8 +48,7 @@ impl Messages<'_> {
 
     /// Returns an upload that a key may see.
     pub async fn batch(&self, access: &KeyAccess, id: BatchId) -> Result<Option<BatchRecord>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let test = access.kind == KeyKind::Test;
         batches::one(&mut conn, access.application_id, test, id).await
     }
@@ -66,8 +64,7 @@ impl Messages<'_> {
         reference: Option<Reference>,
         filter: &BatchFilter,
     ) -> Result<Paged<BatchRecord>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let mut found = Vec::new();
         for id in owned_ids(&mut conn, account_id, reference).await? {
             for test in tests(filter.key) {
@@ -83,8 +80,7 @@ impl Messages<'_> {
         account_id: i64,
         id: BatchId,
     ) -> Result<Option<(Reference, BatchRecord)>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         for owned in chosen(&mut conn, account_id, None).await? {
             for test in tests(None) {
                 if let Some(found) = batches::one(&mut conn, owned.id, test, id).await? {
@@ -108,8 +104,7 @@ impl Messages<'_> {
         key: Option<KeyKind>,
         (first, last): (i64, i64),
     ) -> Result<Vec<DayCounts>> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         let mut days: BTreeMap<i64, StatusCounts> = BTreeMap::new();
         for id in owned_ids(&mut conn, account_id, reference).await? {
             for test in tests(key) {
@@ -133,8 +128,7 @@ impl Messages<'_> {
         key: Option<KeyKind>,
         (first, last): (i64, i64),
     ) -> Result<StatusCounts> {
-        let shard = self.shard_of_account(account_id).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of_account(account_id).await?;
         // Counts of dropped days still exist, so leave those days out.
         let low = installation::history_low(&mut conn).await?;
         let first = first.max(Timestamp::from_unix_ms(ids::id_unix_ms(low)).day());
@@ -150,7 +144,7 @@ impl Messages<'_> {
 
 /// Returns the batches that the filter selects, and one more if there are more.
 async fn list(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     application_id: ApplicationId,
     test: bool,
     filter: &BatchFilter,

@@ -25,11 +25,11 @@ use store::batches::{self, Advance, UnexpandedBatch};
 use store::error::{Error, Fault, OpenError, Result};
 use store::gate::Priority;
 use store::planted::is_planted;
-use store::query::Connection;
+use store::query::Conn;
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::row::touched;
 use store::transfers::{self, MessageTransfer, Subject, Transfer};
-use store::{Chore, WriteTx, hold, messages, opt_outs};
+use store::{Chore, Tx, hold, messages, opt_outs};
 
 /// The time after which a transaction takes no more chunks. On SQLite, the transaction ends sooner
 /// if another one waits at the store's gate. On PostgreSQL, commit groups don't wait there, so only
@@ -125,8 +125,7 @@ impl Messages<'_> {
         if upload.waits_until.is_some_and(|at| at > now) {
             return Ok(Step::Elsewhere);
         }
-        let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        tx.at(shard);
+        let mut tx = self.store().begin_at(shard, Priority::Bulk).await?;
         let ids = self.inner.ids.range(now, upload.rows, self.inner.node.slot());
         if !batches::start(&mut tx, upload, ids, now).await? {
             return Ok(Step::Elsewhere);
@@ -224,11 +223,7 @@ impl Messages<'_> {
     }
 
     /// Returns the prices at which an upload was accepted.
-    async fn prices_of(
-        &self,
-        tx: &mut WriteTx<'_>,
-        upload: &UnexpandedBatch,
-    ) -> Result<PricesInForce> {
+    async fn prices_of(&self, tx: &mut Tx<'_>, upload: &UnexpandedBatch) -> Result<PricesInForce> {
         let history = self.inner.prices.history(tx, upload.price_id).await?;
         let known = history.as_of(upload.price_id);
         let prices = known.at(known.time(upload.created_at));
@@ -238,7 +233,7 @@ impl Messages<'_> {
     /// Stores the rows of a chunk as messages. Returns `step` with these rows added.
     async fn expand_chunk(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         (upload, prices): (&UnexpandedBatch, &PricesInForce),
         step: Advance,
         chunk: Chunk,
@@ -313,7 +308,7 @@ impl Messages<'_> {
     /// one of the messages, its price is later released from revenue.
     async fn settle_reservation(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         upload: &UnexpandedBatch,
         cost: Money,
         now: Timestamp,
@@ -339,7 +334,7 @@ impl Messages<'_> {
     /// out later, the claim rejects the message.
     async fn reject_opted_out(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         upload: &UnexpandedBatch,
         rows: i64,
         now: Timestamp,
@@ -371,8 +366,7 @@ impl Messages<'_> {
         upload: &UnexpandedBatch,
         rest: MessageStatus,
     ) -> Result<Step> {
-        let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        tx.at(shard);
+        let mut tx = self.store().begin_at(shard, Priority::Bulk).await?;
         if !release_rest(&mut tx, upload, rest, self.now()).await? {
             return Ok(Step::Elsewhere);
         }
@@ -409,11 +403,7 @@ impl Messages<'_> {
 /// Returns whether the rows of an upload have expired, so that they don't become messages. While
 /// the upload is held, its rows never count as expired. They may have been submitted before the
 /// hold, so they must become messages, because only messages can be reconciled.
-async fn has_expired(
-    conn: &mut dyn Connection,
-    upload: &UnexpandedBatch,
-    now: Timestamp,
-) -> Result<bool> {
+async fn has_expired(conn: Conn<'_>, upload: &UnexpandedBatch, now: Timestamp) -> Result<bool> {
     Ok(have_expired(upload.expires_at, upload.first_message_id, now)
         && !hold::holds_batch(conn, upload.id).await?)
 }
@@ -421,7 +411,7 @@ async fn has_expired(
 /// Gives up the remaining rows of an upload. They don't become messages, and their price is
 /// released. Returns false if another process changed the upload first.
 pub(crate) async fn release_rest(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     upload: &UnexpandedBatch,
     rest: MessageStatus,
     now: Timestamp,

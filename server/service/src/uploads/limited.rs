@@ -18,7 +18,7 @@ use crate::uploads::spool_format::Chunk;
 use store::batches::UnexpandedBatch;
 use store::error::Result;
 use store::recipients::Recipient;
-use store::{WriteTx, alarms, applications, recipients};
+use store::{Tx, alarms, applications, recipients};
 
 /// The messages to reject in a transaction that expands an upload.
 pub(super) struct LimitedMessages<'a> {
@@ -37,7 +37,7 @@ impl<'a> LimitedMessages<'a> {
     /// transaction. Uploads whose recipients are limited are expanded one after the other.
     pub(super) async fn of(
         service: &'a Service,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         upload: &'a UnexpandedBatch,
     ) -> Result<Self> {
         let row = applications::keys_by_reference(tx, upload.reference).await?;
@@ -53,7 +53,7 @@ impl<'a> LimitedMessages<'a> {
     /// chunk, whose messages aren't stored yet.
     pub(super) async fn check(
         &mut self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         first: i64,
         chunk: &Chunk,
         now: Timestamp,
@@ -81,7 +81,7 @@ impl<'a> LimitedMessages<'a> {
     /// Returns how many messages the recipients got, if the limits depend on that.
     async fn recent(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         numbers: &[Number],
         now: Timestamp,
     ) -> Result<HashMap<String, RecentMessages>> {
@@ -157,7 +157,7 @@ impl<'a> LimitedMessages<'a> {
     }
 
     /// Rejects the messages, which are stored by now, and releases their prices.
-    pub(super) async fn reject(&self, tx: &mut WriteTx<'_>, now: Timestamp) -> Result<()> {
+    pub(super) async fn reject(&self, tx: &mut Tx<'_>, now: Timestamp) -> Result<()> {
         for (error, ids) in self.found.values() {
             let outcome = (MessageStatus::Rejected, Some(*error));
             let rejected = withdraw(tx, ids, outcome, now).await?;

@@ -300,7 +300,6 @@ pub(crate) struct RowCount {
     pub(crate) opted_out: u64,
     /// The rows that the application's limits refuse.
     pub(crate) limited: LimitedRows,
-    /// The first international number.
     pub(crate) international: Option<Number>,
     /// The outcome that the first reserved number in the file stands for.
     pub(crate) reserved_outcome: Option<Reason>,
@@ -364,7 +363,6 @@ pub struct Spooled {
 }
 
 impl Spooled {
-    /// Returns the number of rows.
     pub const fn rows(&self) -> u64 {
         self.count.rows
     }

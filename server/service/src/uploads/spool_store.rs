@@ -63,7 +63,6 @@ impl Drop for Spool {
 }
 
 impl Messages<'_> {
-    /// Creates a spool.
     pub(crate) async fn make_spool(&self, shard: Shard) -> Result<(SpoolWriter, Spool)> {
         let service = self.0.clone();
         let random = service.entropy().bytes::<16>();
@@ -107,8 +106,7 @@ impl Messages<'_> {
         let (service, name) = (self.0.clone(), name.to_owned());
         tokio::spawn(async move {
             let removed = async {
-                let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                tx.at(shard);
+                let mut tx = service.store().begin_at(shard, Priority::Bulk).await?;
                 shared::remove_spool(&mut tx, &name).await?;
                 tx.commit().await
             };
@@ -131,8 +129,7 @@ impl SpoolWriter {
             }
             Self::Table(written) => {
                 let service = &spool.service;
-                let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                tx.at(spool.shard);
+                let mut tx = service.store().begin_at(spool.shard, Priority::Bulk).await?;
                 for chunk in chunks(chain) {
                     shared::insert_chunk(&mut tx, &spool.name, *written, chunk, service.now())
                         .await?;

@@ -12,7 +12,7 @@ use super::code_of;
 use crate::Messages;
 use crate::admission::KeyAccess;
 use crate::admission::idempotency::{Digest, IdempotencyKey, Once};
-use store::WriteTx;
+use store::Tx;
 use store::error::{Error, Refusal, Result};
 use store::verifications::{self, CheckedVerification};
 
@@ -71,7 +71,7 @@ impl Messages<'_> {
 
 /// Decides the attempts of a group in order, and stores them.
 pub(crate) async fn check_all(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     checks: &[&PreparedCheck],
     now: Timestamp,
 ) -> Result<Vec<Result<Checked>>> {

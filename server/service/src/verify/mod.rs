@@ -262,8 +262,7 @@ impl Messages<'_> {
         after: VerifyId,
         limit: i64,
     ) -> Result<Vec<VerificationRecord>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         verifications::list(&mut conn, access.stream(), after, limit).await
     }
 
@@ -274,8 +273,7 @@ impl Messages<'_> {
         access: &KeyAccess,
         from_day: i64,
     ) -> Result<Vec<VerifyFigures>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         verifications::figures(&mut conn, access.stream(), from_day).await
     }
 }

@@ -16,8 +16,7 @@ impl Applications<'_> {
     /// # Errors
     /// `NoSuchApplication`.
     pub async fn code_settings(&self, reference: Reference) -> Result<CodeSettings> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let found = applications::keys_and_code_settings(&mut conn, reference).await?;
         found.map(|(_, settings)| settings).ok_or_else(|| Refusal::NoSuchApplication.into())
     }

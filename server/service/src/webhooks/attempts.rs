@@ -33,8 +33,7 @@ impl Webhooks<'_> {
         &self,
         reference: Reference,
     ) -> Result<Vec<(KeyKind, WebhookRecord)>> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let row = applications::by_reference(&mut conn, reference).await?;
         let application_id = row.ok_or(Refusal::NoSuchApplication)?.id;
         let mut found = Vec::new();
@@ -57,8 +56,7 @@ impl Webhooks<'_> {
         reference: Reference,
         id: WebhookId,
     ) -> Result<KeyAccess> {
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let application_id = owned(&mut conn, account_id, reference).await?.id;
         let row = webhooks::one(&mut conn, id.0).await?;
         let row = row.filter(|row| row.stream.application_id == application_id);
@@ -111,8 +109,7 @@ impl Webhooks<'_> {
         wanted: AttemptsWanted,
         limit: i64,
     ) -> Result<Vec<AttemptRecord>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let row = find(&mut conn, access.stream(), id).await?;
         let found = webhooks::attempts(&mut conn, id.0, wanted, limit).await?;
         Ok(found.into_iter().map(|attempt| shown_attempt(&row, attempt)).collect())
@@ -128,8 +125,7 @@ impl Webhooks<'_> {
         access: &KeyAccess,
         id: WebhookId,
     ) -> Result<Vec<AttemptCounts>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         find(&mut conn, access.stream(), id).await?;
         let from = compose_id(self.now().plus_ms(-COUNTED_DAYS * DAY_MS).unix_ms(), 0);
         webhooks::attempt_counts(&mut conn, id.0, from, COUNTED_MAX).await
@@ -144,8 +140,7 @@ impl Webhooks<'_> {
         if id.reference != access.reference || id.test != stream.test {
             return Err(Refusal::NoSuchEvent.into());
         }
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let span = (id.number - 1, id.number.saturating_add(1));
         let found = events::page(&mut conn, stream, span, 1).await?;
         let found = described(&mut conn, stream, access.reference, found).await?;

@@ -28,9 +28,9 @@ use domain::ids::Shard;
 use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
-use store::query::Connection;
+use store::query::Conn;
 use store::webhooks::{self, AttemptRow, Replay, WebhookRow};
-use store::{WriteTx, applications, events};
+use store::{Tx, applications, events};
 
 /// The pauses between two attempts. Each varies by a fifth.
 const PAUSES_MS: [i64; 9] = {
@@ -88,7 +88,6 @@ pub struct EventBatch {
     is_last: bool,
 }
 
-/// An event to deliver.
 pub struct DueEvent {
     pub event: EventRecord,
     source: Source,
@@ -103,7 +102,6 @@ enum Source {
     Retry(i64),
 }
 
-/// The beginning of a test.
 pub enum TestBegun {
     Deliver(Box<EventBatch>),
     /// The answer to an earlier request with the same idempotency key.
@@ -165,8 +163,7 @@ impl Webhooks<'_> {
     async fn lease(&self, shard: Shard, due: Vec<i64>) -> Result<Vec<LeasedWebhook>> {
         let service = self.0.clone();
         run_detached(async move {
-            let mut tx = service.store().begin_as(Priority::Results).await?;
-            tx.at(shard);
+            let mut tx = service.store().begin_at(shard, Priority::Results).await?;
             let now = service.now();
             let until = now.plus_ms(LEASE_MS);
             let mut leased = Vec::new();
@@ -225,8 +222,7 @@ impl Webhooks<'_> {
         run_detached_with_attempts(self, move |service| {
             let done = Arc::clone(&done);
             async move {
-                let mut tx = service.store().begin_as(Priority::Results).await?;
-                tx.at(leased.shard);
+                let mut tx = service.store().begin_at(leased.shard, Priority::Results).await?;
                 let (batch, attempts) = &*done;
                 let more = service.webhooks().write(&mut tx, &leased, batch, attempts).await?;
                 tx.commit().await?;
@@ -245,8 +241,7 @@ impl Webhooks<'_> {
     pub async fn end_lease(&self, leased: &LeasedWebhook) -> Result<()> {
         let (service, leased) = (self.0.clone(), *leased);
         run_detached(async move {
-            let mut tx = service.store().begin_as(Priority::Results).await?;
-            tx.at(leased.shard);
+            let mut tx = service.store().begin_at(leased.shard, Priority::Results).await?;
             let now = Some(service.now());
             webhooks::release(&mut tx, leased.id.0, leased.token, now).await?;
             tx.commit().await
@@ -256,7 +251,7 @@ impl Webhooks<'_> {
 
     async fn write(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         leased: &LeasedWebhook,
         batch: &EventBatch,
         attempts: &[Attempt],
@@ -353,7 +348,7 @@ impl Webhooks<'_> {
     /// Schedules the next attempt of an event, or ends the attempts. Returns when the next one is.
     async fn settle(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         row: &WebhookRow,
         delivery: &DueEvent,
         attempt: &Attempt,
@@ -386,7 +381,7 @@ impl Webhooks<'_> {
 
     async fn advance_replay(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         batch: &EventBatch,
         attempted: usize,
     ) -> Result<()> {
@@ -404,7 +399,7 @@ impl Webhooks<'_> {
 
     async fn disable(
         &self,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         row: &WebhookRow,
         reason: DisabledReason,
         now: Timestamp,
@@ -521,7 +516,7 @@ impl EventBatch {
         self.row.stream
     }
 
-    async fn read_retries(&mut self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
+    async fn read_retries(&mut self, conn: Conn<'_>, now: Timestamp) -> Result<()> {
         let due = webhooks::retries(conn, self.row.id, now, RETRIES_MAX).await?;
         self.is_last &= due.len().cast_signed() as i64 != RETRIES_MAX;
         for (event, failed) in due {
@@ -537,7 +532,7 @@ impl EventBatch {
         Ok(())
     }
 
-    async fn read_replay(&mut self, conn: &mut dyn Connection) -> Result<()> {
+    async fn read_replay(&mut self, conn: Conn<'_>) -> Result<()> {
         let Some(replay) = webhooks::replay(conn, self.row.id).await? else {
             return Ok(());
         };
@@ -558,7 +553,7 @@ impl EventBatch {
         self.add(conn, found, Source::Replay).await
     }
 
-    async fn read_new(&mut self, conn: &mut dyn Connection) -> Result<()> {
+    async fn read_new(&mut self, conn: Conn<'_>) -> Result<()> {
         let span = (self.row.position, i64::MAX);
         let mut found = events::page(conn, self.stream(), span, NEW_MAX).await?;
         self.is_last &= found.len().cast_signed() as i64 != NEW_MAX;
@@ -569,7 +564,7 @@ impl EventBatch {
 
     async fn add(
         &mut self,
-        conn: &mut dyn Connection,
+        conn: Conn<'_>,
         found: Vec<events::StoredEvent>,
         source: Source,
     ) -> Result<()> {

@@ -18,9 +18,9 @@ use crate::{Service, Webhooks};
 use store::applications::ApplicationRow;
 use store::audit::{self, Actor};
 use store::error::{Error, Fault, Refusal, Result};
-use store::query::Connection;
+use store::query::Conn;
 use store::webhooks::{self, AttemptRow, AttemptsWanted, NewWebhook, Replay, WebhookRow};
-use store::{WriteTx, applications, events};
+use store::{Tx, applications, events};
 
 /// How long the secret before a rotation also signs.
 const OLD_SECRET_MS: i64 = DAY_MS;
@@ -72,7 +72,7 @@ pub(super) fn once(access: &KeyAccess, key: &IdempotencyKey, change: &WebhookCha
 /// Returns the answer to an earlier request with the same idempotency key, if there was one.
 pub(super) async fn answered(
     once: &Once,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     now: Timestamp,
 ) -> Result<Option<ChangedWebhook>> {
     let changed = once.answered::<ChangedWebhook>(tx, now).await?;
@@ -106,8 +106,7 @@ impl Webhooks<'_> {
 
     /// Returns the endpoints that a key manages, oldest first.
     pub async fn endpoints(&self, access: &KeyAccess) -> Result<Vec<WebhookRecord>> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let rows = webhooks::list(&mut conn, access.stream()).await?;
         rows.into_iter().map(record).collect()
     }
@@ -122,8 +121,7 @@ impl Webhooks<'_> {
         id: WebhookId,
         limit: i64,
     ) -> Result<(WebhookRecord, Vec<AttemptRecord>)> {
-        let shard = self.shard_of(access.reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(access.reference).await?;
         let row = find(&mut conn, access.stream(), id).await?;
         let limit = limit.clamp(1, ATTEMPTS_MAX);
         let newest = AttemptsWanted::Below(i64::MAX);
@@ -213,7 +211,7 @@ impl Target<'_> {
     async fn apply(
         &self,
         service: &Service,
-        tx: &mut WriteTx<'_>,
+        tx: &mut Tx<'_>,
         change: &WebhookChange,
         row: Option<WebhookRow>,
     ) -> Result<bool> {
@@ -281,7 +279,7 @@ impl Target<'_> {
 
 /// Stores a new endpoint. It gets the events from now on.
 async fn create(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     stream: EventStream,
     (id, url, types): (WebhookId, &EndpointUrl, Option<&[EventType]>),
     sealed: &str,
@@ -301,7 +299,7 @@ async fn create(
 /// taken.
 async fn replay(
     service: &Service,
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     row: &WebhookRow,
     position: i64,
     now: Timestamp,
@@ -316,7 +314,7 @@ async fn replay(
 
 /// Notes a change of an endpoint in the audit log.
 async fn note(
-    tx: &mut WriteTx<'_>,
+    tx: &mut Tx<'_>,
     owner: &ApplicationRow,
     action: &'static str,
     id: WebhookId,
@@ -330,11 +328,7 @@ async fn note(
 }
 
 /// Returns an endpoint of a stream.
-pub(super) async fn find(
-    conn: &mut dyn Connection,
-    stream: EventStream,
-    id: WebhookId,
-) -> Result<WebhookRow> {
+pub(super) async fn find(conn: Conn<'_>, stream: EventStream, id: WebhookId) -> Result<WebhookRow> {
     let row = webhooks::one(conn, id.0).await?.filter(|row| row.stream == stream);
     Ok(row.ok_or(Refusal::NoSuchWebhook)?)
 }

@@ -14,7 +14,7 @@ use crate::reports::first_id;
 use crate::transactions::work;
 use store::error::{Refusal, Result};
 use store::events::{self, StoredEvent, StreamState};
-use store::query::Connection;
+use store::query::Conn;
 use store::{batches, inbound, reports};
 
 const PAGE_MAX: i64 = 1000;
@@ -89,8 +89,7 @@ impl Webhooks<'_> {
         };
         let from = after.max(filter.from.map_or(0, |from| first_id(from) - 1));
         let below = filter.to.map_or(i64::MAX, first_id);
-        let shard = self.shard_of(reference).await?;
-        let mut conn = self.store().read_at(shard).await?;
+        let mut conn = self.read_of(reference).await?;
         let limit = filter.limit.clamp(1, PAGE_MAX);
         let (found, next) = filtered(&mut conn, stream, (from, below), limit, filter).await?;
         let events = described(&mut conn, stream, reference, found).await?;
@@ -129,7 +128,7 @@ impl Webhooks<'_> {
 /// Returns the first events between two IDs that the filter selects, and the ID of the last event
 /// that was read.
 async fn filtered(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     (mut after, below): (i64, i64),
     limit: i64,
@@ -160,7 +159,7 @@ async fn filtered(
 
 /// Adds the data to events. Leaves out events whose message or batch was deleted.
 pub(super) async fn described(
-    conn: &mut dyn Connection,
+    conn: Conn<'_>,
     stream: EventStream,
     reference: Reference,
     found: Vec<StoredEvent>,

@@ -1,11 +1,15 @@
 //! Tests that prepare every statement once, so that a misspelled column fails here and not in
 //! production.
 
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use sqlx::{
+    AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqlSafeStr as _,
+};
 
 use super::history::MessageTables;
 use super::sql::{Dialect, Sql};
 use super::{Missing, Store};
+
+mod statements_on_citus;
 
 /// The databases to prepare statements for: SQLite, and the PostgreSQL that the test command
 /// starts.
@@ -155,7 +159,7 @@ fn every_file_that_declares_statements_is_listed() {
 /// Returns every statement with its name, in the text for this database.
 fn all_statements(dialect: Dialect) -> Vec<(&'static str, String)> {
     let declared = declared().map(|(name, sql)| (name, sql.of(dialect).to_owned()));
-    let lists = super::reports::every_list_sql(dialect).into_iter();
+    let lists = super::reports::tests::every_list_sql(dialect).into_iter();
     declared.filter(|(_, sql)| !sql.is_empty()).chain(lists.map(|sql| ("list", sql))).collect()
 }
 
@@ -410,5 +414,3 @@ async fn no_statement_of_the_traffic_scans_a_table() {
         }
     }
 }
-
-use sqlx::{Row as _, SqlSafeStr as _};

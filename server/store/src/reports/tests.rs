@@ -1,17 +1,18 @@
 //! Tests the plans of the statements that find messages, with the statistics of many messages. A
 //! list that reads too many messages is fast in every other test.
 
-use domain::MessageStatus;
+use domain::{BatchId, MessageStatus};
 use rusqlite::Connection;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use super::super::history::MessageTables;
 use super::super::postgres::{READER, SESSION};
-use super::super::prepared::{open_file, sqlite_plan, stores};
 use super::super::query::{At, query_in_shard};
 use super::super::sql::Dialect;
+use super::super::tests::{open_file, sqlite_plan, stores};
+use super::paths;
 use super::paths::list_scheduled;
-use super::{Condition, Path, some_conditions};
+use super::{Condition, Path};
 use crate::names::with_names;
 use domain::ids::{Shard, id_of_day};
 
@@ -220,4 +221,35 @@ async fn postgres_plan(
     let query = query_in_shard(format!("EXPLAIN {sql}"), (1_i64, 0_i64, from, below, 101_i64));
     let query = query.bind(conditions.iter().map(Condition::value));
     query.fetch_all(&mut conn, |row| row.get("QUERY PLAN")).await.unwrap()
+}
+
+/// Returns every statement that [`super::list`] and [`super::count`] can build.
+pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
+    let mut statements = vec![paths::list_by_id(dialect), paths::list_scheduled(dialect)];
+    for path in Path::ALL {
+        for chosen in 0..16 {
+            let conditions = some_conditions(chosen);
+            let leading = conditions.iter().find(|condition| condition.path() == Some(path));
+            // A path that needs a condition is never taken without it.
+            if leading.is_some() || path == Path::Application {
+                statements.push(path.count(dialect, leading));
+            }
+            if leading.is_some() || matches!(path, Path::Application | Path::Queue) {
+                statements.push(path.list(dialect, &conditions));
+            }
+        }
+    }
+    statements
+}
+
+/// Returns those of the four conditions whose bit is set in `chosen`.
+fn some_conditions(chosen: u32) -> Vec<Condition> {
+    let all = [
+        Condition::Requestid(String::new()),
+        Condition::Batch(BatchId(0)),
+        Condition::Number(String::new()),
+        Condition::Status(MessageStatus::Rejected),
+    ];
+    let chosen = all.into_iter().enumerate().filter(|(place, _)| chosen >> place & 1 == 1);
+    chosen.map(|(_, condition)| condition).collect()
 }

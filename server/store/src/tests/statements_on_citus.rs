@@ -8,8 +8,8 @@ use domain::Prices;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _};
 use testing::citus::Cluster;
 
+use super::declared;
 use crate::postgres::SESSION;
-use crate::prepared::declared;
 use crate::sql::Dialect;
 use crate::{group_call, reports};
 use service::{Clock, Config, Entropy, Limits, MailSettings, Network, Service};
@@ -63,7 +63,7 @@ fn statements() -> impl Iterator<Item = (&'static str, String, bool)> {
     let declared = declared()
         .filter(|(_, sql)| !sql.postgres.is_empty() && !sql.postgres.contains("FROM STDIN"));
     let declared = declared.map(|(name, sql)| (name, sql.postgres.to_owned(), sql.names_shard));
-    let lists = reports::every_list_sql(Dialect::Postgres).into_iter();
+    let lists = reports::tests::every_list_sql(Dialect::Postgres).into_iter();
     declared.chain(lists.map(|sql| ("list", sql, true))).chain([(
         "RUN",
         group_call::RUN.to_owned(),

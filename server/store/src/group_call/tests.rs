@@ -17,7 +17,7 @@ use tracing::{Event, Metadata, Subscriber};
 use super::super::Store;
 use super::super::history::MessageTables;
 use super::super::postgres::{GROUP_SESSION, SESSION};
-use super::super::prepared::stores;
+use super::super::tests::stores;
 use super::{
     ApplicationRows, ClaimRows, CodeRows, CommitGroup, GroupAnswer, IdentifiedReceiptRows, KeyRows,
     LimitedRows, RUN, ReceiptRows, RecipientRows, SegmentRows, SendRows, SubmittedRows, read,
