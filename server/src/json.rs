@@ -40,6 +40,30 @@ pub fn as_text(value: &Value) -> Option<String> {
     }
 }
 
+/// Declares the form of a record in JSON, with the type and the value of each
+/// field, and the conversion from the record.
+macro_rules! shown {
+    (
+        $(#[$about:meta])*
+        $vis:vis struct $name:ident from $record:tt: $of:ty {
+            $($(#[$about_field:meta])* $field_vis:vis $field:ident: $type:ty = $value:expr,)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(serde::Serialize)]
+        $vis struct $name {
+            $($(#[$about_field])* $field_vis $field: $type,)+
+        }
+
+        impl From<$of> for $name {
+            fn from($record: $of) -> Self {
+                Self { $($field: $value,)+ }
+            }
+        }
+    };
+}
+pub(crate) use shown;
+
 #[cfg(test)]
 mod tests {
     use super::*;

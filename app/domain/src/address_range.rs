@@ -5,11 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use ipnet::{AddrParseError, IpNet};
-use serde::{Deserialize, Serialize};
+
+use crate::words::serde_as_text;
 
 /// A range of IP addresses: a network like `192.0.2.0/24`, or a single address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange(IpNet);
 
 impl FromStr for AddressRange {
@@ -42,16 +42,4 @@ impl fmt::Display for AddressRange {
     }
 }
 
-impl TryFrom<String> for AddressRange {
-    type Error = AddrParseError;
-
-    fn try_from(text: String) -> Result<Self, AddrParseError> {
-        text.parse()
-    }
-}
-
-impl From<AddressRange> for String {
-    fn from(range: AddressRange) -> Self {
-        range.to_string()
-    }
-}
+serde_as_text!(AddressRange, Self::from_str);

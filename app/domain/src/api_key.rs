@@ -34,20 +34,13 @@ words! {
     /// Which of an application's two keys this is.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum KeyKind {
+    pub enum KeyKind [
+        prefix: &'static str,
+    ] {
         /// Sends real messages, which are charged.
-        Live = "live",
+        Live = "live", "hk_";
         /// Sends to nobody and charges the test balance.
-        Test = "test",
-    }
-}
-
-impl KeyKind {
-    const fn prefix(self) -> &'static str {
-        match self {
-            Self::Live => "hk_",
-            Self::Test => "ht_",
-        }
+        Test = "test", "ht_";
     }
 }
 

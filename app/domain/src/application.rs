@@ -29,21 +29,14 @@ words! {
     /// The policy for a message whose carrier didn't answer the submit.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum LostAnswer {
+    pub enum LostAnswer [
+        /// The label in the portal.
+        pub label: &'static str,
+    ] {
         /// Wait for a receipt. The message never arrives twice, but may never arrive.
-        Hold = "hold",
+        Hold = "hold", "Don't resend";
         /// Submit the message once more after a short time. The message may arrive twice.
-        Resend = "resend",
-    }
-}
-
-impl LostAnswer {
-    /// Returns the label in the portal.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Hold => "Don't resend",
-            Self::Resend => "Resend once",
-        }
+        Resend = "resend", "Resend once";
     }
 }
 

@@ -9,86 +9,62 @@ words! {
     /// An action of staff on one subject. Addresses and forms use the code.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    pub enum DeskAct {
+    pub enum DeskAct [
+        /// The text of the action's button.
+        pub label: &'static str,
+        /// What was done, after the subject's name. See [`Self::done`].
+        predicate: &'static str,
+    ] {
         // On an application, identified by its reference.
-        Approve = "approve",
-        Suspend = "suspend",
-        Reinstate = "reinstate",
+        Approve = "approve", "Approve", "is approved.";
+        Suspend = "suspend", "Suspend", "is suspended.";
+        Reinstate = "reinstate", "Reinstate", "is reinstated.";
         // On a request for a sender name, identified by its ID.
-        Accept = "accept",
-        Reject = "reject",
+        Accept = "accept", "Accept", "is accepted.";
+        Reject = "reject", "Reject", "is rejected.";
         // On an account, identified by its ID.
-        Disable = "disable",
-        Enable = "enable",
-        SignOut = "sign-out",
-        Promote = "promote",
-        Demote = "demote",
-        ResetFactor = "reset-factor",
-        MakeResetLink = "make-reset-link",
+        Disable = "disable", "Disable", "is disabled.";
+        Enable = "enable", "Enable", "is enabled.";
+        SignOut = "sign-out", "Sign out", "is signed out on all devices.";
+        Promote = "promote", "Promote", "is staff now.";
+        Demote = "demote", "Demote", "is a customer now.";
+        ResetFactor = "reset-factor", "Reset the second factor",
+            "has no second factor any more.";
+        MakeResetLink = "make-reset-link", "Make a reset link",
+            "has a new reset link. Earlier links no longer work.";
         // On a number for inbound messages, identified by the number, its keyword if it has one,
         // and the reference of its application, with spaces between them.
-        AddNumber = "add-number",
-        RemoveNumber = "remove-number",
+        AddNumber = "add-number", "Add", "is assigned.";
+        RemoveNumber = "remove-number", "Remove", "is removed.";
         // On a batch, identified by the reference of its application and its ID, with a space
         // between them.
-        PauseBatch = "pause-batch",
-        ResumeBatch = "resume-batch",
+        PauseBatch = "pause-batch", "Pause batch", "is paused.";
+        ResumeBatch = "resume-batch", "Resume batch", "is resumed.";
         // On a carrier, identified by its name.
-        Drain = "drain",
-        Resume = "resume",
-        Rebind = "rebind",
+        Drain = "drain", "Drain", "is drained.";
+        Resume = "resume", "Resume", "is resumed.";
+        Rebind = "rebind", "Bind again", "closes its connections and opens them again.";
         /// The subject is the name of the carrier, which may be empty, a space, and the text.
-        OpenIncident = "open-incident",
+        OpenIncident = "open-incident", "Open note", "is open. Customers see it.";
         /// On a note about an incident, identified by its ID.
-        EndIncident = "end-incident",
+        EndIncident = "end-incident", "End", "has ended. Customers no longer see it.";
         /// On all carriers and routes. The subject is empty.
-        Reload = "reload-carriers",
+        Reload = "reload-carriers", "Reload carriers",
+            "Every process reloads carriers and routes. If the settings have an error, this page \
+             shows it.";
         // On prices. The subject is the text of a `PriceRequest`.
-        SetBasePrices = "set-base-prices",
-        SetPrice = "set-price",
-        RemovePrice = "remove-price",
+        SetBasePrices = "set-base-prices", "Set base prices", "is saved.";
+        SetPrice = "set-price", "Set price", "is saved.";
+        RemovePrice = "remove-price", "Remove price", "is saved.";
         /// On a price change that isn't in force yet, identified by its ID.
-        CancelPrice = "cancel-price",
+        CancelPrice = "cancel-price", "Cancel the change", "is cancelled.";
         /// On a line of a bank statement that couldn't be credited, identified by the ID of the
         /// statement and the number of the line, with a space between them.
-        MarkLine = "mark-line",
+        MarkLine = "mark-line", "Mark as done", "is marked as done.";
     }
 }
 
 impl DeskAct {
-    /// Returns the text of the action's button.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Approve => "Approve",
-            Self::Suspend => "Suspend",
-            Self::Reinstate => "Reinstate",
-            Self::Accept => "Accept",
-            Self::Reject => "Reject",
-            Self::Disable => "Disable",
-            Self::Enable => "Enable",
-            Self::SignOut => "Sign out",
-            Self::Promote => "Promote",
-            Self::Demote => "Demote",
-            Self::ResetFactor => "Reset the second factor",
-            Self::MakeResetLink => "Make a reset link",
-            Self::AddNumber => "Add",
-            Self::RemoveNumber => "Remove",
-            Self::PauseBatch => "Pause batch",
-            Self::ResumeBatch => "Resume batch",
-            Self::Drain => "Drain",
-            Self::Resume => "Resume",
-            Self::Rebind => "Bind again",
-            Self::OpenIncident => "Open note",
-            Self::EndIncident => "End",
-            Self::Reload => "Reload carriers",
-            Self::SetBasePrices => "Set base prices",
-            Self::SetPrice => "Set price",
-            Self::RemovePrice => "Remove price",
-            Self::CancelPrice => "Cancel the change",
-            Self::MarkLine => "Mark as done",
-        }
-    }
-
     /// Returns the sentence that says that the action was done. `name` is the subject's name, as in
     /// "the sender name acme". Empty for actions on no particular subject.
     pub fn done(self, name: &str) -> String {
@@ -99,39 +75,6 @@ impl DeskAct {
             None => return format!("Done: {}.", self.label()),
         };
         format!("{name} {}", self.predicate()).trim_start().to_owned()
-    }
-
-    /// Returns the rest of that sentence, after the subject's name.
-    const fn predicate(self) -> &'static str {
-        match self {
-            Self::Approve => "is approved.",
-            Self::Suspend => "is suspended.",
-            Self::Reinstate => "is reinstated.",
-            Self::Accept => "is accepted.",
-            Self::Reject => "is rejected.",
-            Self::Disable => "is disabled.",
-            Self::Enable => "is enabled.",
-            Self::SignOut => "is signed out on all devices.",
-            Self::Promote => "is staff now.",
-            Self::Demote => "is a customer now.",
-            Self::ResetFactor => "has no second factor any more.",
-            Self::MakeResetLink => "has a new reset link. Earlier links no longer work.",
-            Self::AddNumber => "is assigned.",
-            Self::RemoveNumber => "is removed.",
-            Self::PauseBatch => "is paused.",
-            Self::ResumeBatch | Self::Resume => "is resumed.",
-            Self::Drain => "is drained.",
-            Self::Rebind => "closes its connections and opens them again.",
-            Self::OpenIncident => "is open. Customers see it.",
-            Self::EndIncident => "has ended. Customers no longer see it.",
-            Self::Reload => {
-                "Every process reloads carriers and routes. If the settings have an error, this \
-                 page shows it."
-            }
-            Self::SetBasePrices | Self::SetPrice | Self::RemovePrice => "is saved.",
-            Self::CancelPrice => "is cancelled.",
-            Self::MarkLine => "is marked as done.",
-        }
     }
 
     /// Returns the action that makes a price change.

@@ -9,30 +9,33 @@ use crate::{ApplicationId, MessageStatus, Reference, ids};
 
 words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-    pub enum EventType {
-        Submitted = "message.submitted",
-        Delivered = "message.delivered",
-        Failed = "message.failed",
-        Expired = "message.expired",
-        Rejected = "message.rejected",
-        Cancelled = "message.cancelled",
+    pub enum EventType [
+        /// The code in the database. The code of a message's event is the code of the status.
+        pub code: i64,
+    ] {
+        Submitted = "message.submitted", MessageStatus::Submitted.code();
+        Delivered = "message.delivered", MessageStatus::Delivered.code();
+        Failed = "message.failed", MessageStatus::Failed.code();
+        Expired = "message.expired", MessageStatus::Expired.code();
+        Rejected = "message.rejected", MessageStatus::Rejected.code();
+        Cancelled = "message.cancelled", MessageStatus::Cancelled.code();
         /// A handset sent a message.
-        Received = "message.received",
-        BatchDone = "batch.done",
-        BalanceLow = "balance.low",
-        DepositReceived = "deposit.received",
-        Activated = "application.activated",
-        Suspended = "application.suspended",
-        Reinstated = "application.reinstated",
-        SenderAccepted = "sender_name.accepted",
-        SenderRejected = "sender_name.rejected",
-        KeyReplaced = "key.replaced",
-        OptOutAdded = "optout.added",
-        OptOutRemoved = "optout.removed",
+        Received = "message.received", 111;
+        BatchDone = "batch.done", 101;
+        BalanceLow = "balance.low", 102;
+        DepositReceived = "deposit.received", 103;
+        Activated = "application.activated", 104;
+        Suspended = "application.suspended", 105;
+        Reinstated = "application.reinstated", 106;
+        SenderAccepted = "sender_name.accepted", 107;
+        SenderRejected = "sender_name.rejected", 108;
+        KeyReplaced = "key.replaced", 109;
+        OptOutAdded = "optout.added", 112;
+        OptOutRemoved = "optout.removed", 113;
         /// An application is used in a suspicious way, or has nearly reached a limit.
-        LimitAlarm = "limit.alarm",
+        LimitAlarm = "limit.alarm", 114;
         /// Goes to one endpoint, whose owner asked for it.
-        Test = "webhook.test",
+        Test = "webhook.test", 110;
     }
 }
 
@@ -47,32 +50,6 @@ impl EventType {
         }
         named
     };
-
-    /// Returns the code in the database. The code of a message's event is the code of the status.
-    pub const fn code(self) -> i64 {
-        match self {
-            Self::Submitted => MessageStatus::Submitted.code(),
-            Self::Delivered => MessageStatus::Delivered.code(),
-            Self::Failed => MessageStatus::Failed.code(),
-            Self::Expired => MessageStatus::Expired.code(),
-            Self::Rejected => MessageStatus::Rejected.code(),
-            Self::Cancelled => MessageStatus::Cancelled.code(),
-            Self::BatchDone => 101,
-            Self::BalanceLow => 102,
-            Self::DepositReceived => 103,
-            Self::Activated => 104,
-            Self::Suspended => 105,
-            Self::Reinstated => 106,
-            Self::SenderAccepted => 107,
-            Self::SenderRejected => 108,
-            Self::KeyReplaced => 109,
-            Self::Test => 110,
-            Self::Received => 111,
-            Self::OptOutAdded => 112,
-            Self::OptOutRemoved => 113,
-            Self::LimitAlarm => 114,
-        }
-    }
 
     /// Returns the type with a code.
     pub fn from_code(code: i64) -> Option<Self> {

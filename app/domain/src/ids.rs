@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::DAY_MS;
+use crate::words::serde_as_text;
 
 pub const REFERENCE_DIGITS: usize = 6;
 /// The maximum number of characters in a request ID.
@@ -102,18 +103,7 @@ impl fmt::Debug for Reference {
     }
 }
 
-impl Serialize for Reference {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Reference {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(serde::de::Error::custom)
-    }
-}
+serde_as_text!(Reference, Self::parse);
 
 /// Crockford's base 32 in lower case. Texts sort like their numbers, and no two letters look alike.
 const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -193,18 +183,7 @@ macro_rules! prefixed_id {
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not an id"))
-            }
-        }
+        serde_as_text!($name, |text: &str| Self::parse(text).ok_or("not an id"));
     };
 }
 

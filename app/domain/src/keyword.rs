@@ -2,17 +2,15 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use crate::folding;
+use crate::words::serde_as_text;
 
 /// The maximum number of characters in a keyword.
 pub const KEYWORD_CHARS_MAX: usize = 20;
 
 /// A keyword: 1 to 20 letters and digits, in capital letters without accents. So keywords that
 /// differ only in case or accents are equal.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Keyword(String);
 
 /// The text isn't a valid keyword.
@@ -51,13 +49,7 @@ impl Keyword {
     }
 }
 
-impl TryFrom<String> for Keyword {
-    type Error = InvalidKeyword;
-
-    fn try_from(text: String) -> Result<Self, InvalidKeyword> {
-        Self::parse(&text)
-    }
-}
+serde_as_text!(Keyword, Self::parse);
 
 impl From<Keyword> for String {
     fn from(keyword: Keyword) -> Self {

@@ -5,13 +5,16 @@ use crate::words::words;
 words! {
     /// How a request shows that its key has leaked.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Leak {
+    pub enum Leak [
+        /// What happened, for mails and pages.
+        pub sentence: &'static str,
+    ] {
         /// A browser made the request, so everybody who opens the page can read the key.
-        Browser = "browser",
+        Browser = "browser", "A browser used the API key.";
         /// A program previewed a link that has the key, so the key is in a chat or a mail.
-        LinkPreview = "link_preview",
+        LinkPreview = "link_preview", "A program that previews links used the API key.";
         /// The request crossed a network unencrypted on its way to our proxy.
-        PlainHttp = "plain_http",
+        PlainHttp = "plain_http", "A request with the API key came over plain HTTP.";
     }
 }
 
@@ -57,14 +60,5 @@ impl Leak {
         let is_plain =
             signs.forwarded_proto.is_some_and(|proto| proto.eq_ignore_ascii_case("http"));
         is_plain.then_some(Self::PlainHttp)
-    }
-
-    /// Returns what happened, for mails and pages.
-    pub const fn sentence(self) -> &'static str {
-        match self {
-            Self::Browser => "A browser used the API key.",
-            Self::LinkPreview => "A program that previews links used the API key.",
-            Self::PlainHttp => "A request with the API key came over plain HTTP.",
-        }
     }
 }

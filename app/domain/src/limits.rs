@@ -42,109 +42,56 @@ words! {
 words! {
     /// The limit that an alarm is about.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-    pub enum AlarmKind {
-        TrafficPumping = "traffic_pumping",
-        LeakedKey = "leaked_key",
+    pub enum AlarmKind [
+        /// A heading for pages and mails.
+        pub heading: &'static str,
+        /// What the owner can do.
+        pub advice: &'static str,
+    ] {
+        TrafficPumping = "traffic_pumping", "Possible traffic pumping",
+            "Find out who asks for these messages. The application's settings can refuse them.";
+        LeakedKey = "leaked_key", "Leaked API key",
+            "Replace the key, and use the new one only on a server and over HTTPS.";
         /// Most of what may be spent on the day is spent.
-        SpendPerDay = "spend_per_day",
+        SpendPerDay = "spend_per_day", "Spend of the day",
+            "If your program sends what you expect, raise the limit in the application's settings. \
+             Otherwise replace the key.";
         /// The first message to an international number in a long time.
-        FirstInternational = "first_international",
-    }
-}
-
-impl AlarmKind {
-    /// Returns a heading for pages and mails.
-    pub const fn heading(self) -> &'static str {
-        match self {
-            Self::TrafficPumping => "Possible traffic pumping",
-            Self::LeakedKey => "Leaked API key",
-            Self::SpendPerDay => "Spend of the day",
-            Self::FirstInternational => "First international message",
-        }
-    }
-
-    /// Returns what the owner can do.
-    pub const fn advice(self) -> &'static str {
-        match self {
-            Self::TrafficPumping => {
-                "Find out who asks for these messages. The application's settings can refuse them."
-            }
-            Self::LeakedKey => {
-                "Replace the key, and use the new one only on a server and over HTTPS."
-            }
-            Self::FirstInternational => {
-                "If your program doesn't send abroad, replace the key. The application's settings can \
-                 refuse international numbers."
-            }
-            Self::SpendPerDay => {
-                "If your program sends what you expect, raise the limit in the application's \
-                 settings. Otherwise replace the key."
-            }
-        }
+        FirstInternational = "first_international", "First international message",
+            "If your program doesn't send abroad, replace the key. The application's settings can \
+             refuse international numbers.";
     }
 }
 
 words! {
     /// A limit, by the name of its field in the API.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-    pub enum LimitField {
-        International = "international",
-        Prefixes = "prefixes",
-        PerRecipientHour = "per_recipient_hour",
-        PerRecipientDay = "per_recipient_day",
-        SpendPerDay = "spend_per_day",
-        Addresses = "addresses",
-        RefuseDoubtful = "refuse_doubtful",
-        QuietHours = "quiet_hours",
-        TrafficPumping = "traffic_pumping",
+    pub enum LimitField [
+        /// The limit's name on pages.
+        pub label: &'static str,
+        /// The valid values, for error messages: "prefixes must be …".
+        pub allowed: &'static str,
+    ] {
+        International = "international", "International numbers", "allowed or off";
+        Prefixes = "prefixes", "Allowed international prefixes",
+            "at most 100 prefixes of 1 to 15 digits, separated by commas, or empty for none";
+        PerRecipientHour = "per_recipient_hour", "Messages to a recipient per hour",
+            "a whole number from 1 to 1000000, or empty for no limit";
+        PerRecipientDay = "per_recipient_day", "Messages to a recipient per day",
+            "a whole number from 1 to 1000000, or empty for no limit";
+        SpendPerDay = "spend_per_day", "Spend per day",
+            "an amount above 0 like 1000.50, without commas and with at most 6 decimals, or empty \
+             for no limit";
+        Addresses = "addresses", "Addresses that may use the keys",
+            "at most 100 addresses or networks like 192.0.2.0/24, separated by commas, or empty \
+             for all";
+        RefuseDoubtful = "refuse_doubtful", "Doubtful numbers", "1, true, 0 or false";
+        QuietHours = "quiet_hours", "Quiet hours",
+            "two different times of day like 21:00-08:00, or empty for no quiet hours";
+        TrafficPumping = "traffic_pumping", "Traffic pumping", "off, alarm or block";
         TrafficPumpingMessages = "traffic_pumping_messages",
-        LeakedKey = "leaked_key",
-    }
-}
-
-impl LimitField {
-    /// Returns the limit's name on pages.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::International => "International numbers",
-            Self::Prefixes => "Allowed international prefixes",
-            Self::PerRecipientHour => "Messages to a recipient per hour",
-            Self::PerRecipientDay => "Messages to a recipient per day",
-            Self::SpendPerDay => "Spend per day",
-            Self::Addresses => "Addresses that may use the keys",
-            Self::RefuseDoubtful => "Doubtful numbers",
-            Self::QuietHours => "Quiet hours",
-            Self::TrafficPumping => "Traffic pumping",
-            Self::TrafficPumpingMessages => "Messages that count as traffic pumping",
-            Self::LeakedKey => "Leaked key",
-        }
-    }
-
-    /// Returns the valid values, for error messages: "prefixes must be …".
-    pub const fn allowed(self) -> &'static str {
-        match self {
-            Self::International => "allowed or off",
-            Self::Prefixes => {
-                "at most 100 prefixes of 1 to 15 digits, separated by commas, or empty for none"
-            }
-            Self::PerRecipientHour | Self::PerRecipientDay => {
-                "a whole number from 1 to 1000000, or empty for no limit"
-            }
-            Self::SpendPerDay => {
-                "an amount above 0 like 1000.50, without commas and with at most 6 decimals, or \
-                 empty for no limit"
-            }
-            Self::Addresses => {
-                "at most 100 addresses or networks like 192.0.2.0/24, separated by commas, or \
-                 empty for all"
-            }
-            Self::RefuseDoubtful => "1, true, 0 or false",
-            Self::QuietHours => {
-                "two different times of day like 21:00-08:00, or empty for no quiet hours"
-            }
-            Self::TrafficPumping | Self::LeakedKey => "off, alarm or block",
-            Self::TrafficPumpingMessages => "a whole number from 1 to 1000000",
-        }
+            "Messages that count as traffic pumping", "a whole number from 1 to 1000000";
+        LeakedKey = "leaked_key", "Leaked key", "off, alarm or block";
     }
 }
 

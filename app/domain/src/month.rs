@@ -50,7 +50,6 @@ impl Month {
         is_month.then_some(Self { year, month })
     }
 
-    /// Returns the start of the month.
     pub fn start(self) -> Timestamp {
         let day = Timestamp::parse_typed(&format!("{self}-01"));
         day.unwrap_or(Timestamp::from_unix_ms(0))

@@ -3,13 +3,11 @@
 use std::borrow::Borrow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use crate::number::DIGITS_MAX;
+use crate::words::serde_as_text;
 
 /// The leading digits of international numbers: 1 to 15 ASCII digits, without `+`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix(String);
 
 /// The text isn't a valid prefix.
@@ -41,13 +39,7 @@ impl Borrow<str> for Prefix {
     }
 }
 
-impl TryFrom<String> for Prefix {
-    type Error = InvalidPrefix;
-
-    fn try_from(text: String) -> Result<Self, InvalidPrefix> {
-        Self::parse(&text)
-    }
-}
+serde_as_text!(Prefix, Self::parse);
 
 impl From<Prefix> for String {
     fn from(prefix: Prefix) -> Self {

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::DAY_MS;
+use crate::words::serde_as_text;
 
 const MINUTE_MS: i64 = 60_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeOfDay {
     hour: u8,
     minute: u8,
@@ -45,19 +45,7 @@ impl core::fmt::Display for TimeOfDay {
     }
 }
 
-impl TryFrom<String> for TimeOfDay {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text).ok_or("not a time of day")
-    }
-}
-
-impl From<TimeOfDay> for String {
-    fn from(time: TimeOfDay) -> Self {
-        time.to_string()
-    }
-}
+serde_as_text!(TimeOfDay, |text: &str| Self::parse(text).ok_or("not a time of day"));
 
 impl QuietHours {
     /// Parses `HH:MM-HH:MM`. Returns `None` if both times are the same, because that could mean the

@@ -886,20 +886,23 @@ words! {
     /// The outcome for a line of a bank statement.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    pub enum LineOutcome {
+    pub enum LineOutcome [
+        /// The outcome as pages show it.
+        pub label: &'static str,
+    ] {
         /// The amount goes to the application with the reference.
-        Credited = "credited",
+        Credited = "credited", "Credited";
         /// No application has the reference. The money waits until staff assign it.
-        Unmatched = "unmatched",
+        Unmatched = "unmatched", "Unmatched";
         /// The payment is already stored with the same reference and amount.
-        Known = "known",
+        Known = "known", "Known already";
         /// A payment with the same bank ID is already stored with other data.
-        Conflict = "conflict",
+        Conflict = "conflict", "Conflict: the bank ID is known with other data";
         /// The balance would become too large.
-        Refused = "refused",
+        Refused = "refused", "Refused: the balance would be too large";
         /// An outgoing payment.
-        Debit = "debit",
-        OtherCurrency = "other-currency",
+        Debit = "debit", "Skipped: no money came in";
+        OtherCurrency = "other-currency", "Not credited: another currency";
     }
 }
 
@@ -912,21 +915,6 @@ pub struct BankStatement {
     pub confirmed_at: Option<Timestamp>,
     /// When the last line was credited.
     pub done_at: Option<Timestamp>,
-}
-
-impl LineOutcome {
-    /// Returns the outcome as pages show it.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Credited => "Credited",
-            Self::Unmatched => "Unmatched",
-            Self::Known => "Known already",
-            Self::Conflict => "Conflict: the bank ID is known with other data",
-            Self::Refused => "Refused: the balance would be too large",
-            Self::Debit => "Skipped: no money came in",
-            Self::OtherCurrency => "Not credited: another currency",
-        }
-    }
 }
 
 /// A line of a bank statement. Until the line is credited, its outcome is the one that it would

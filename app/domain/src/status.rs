@@ -10,34 +10,52 @@ words! {
     /// final come first, and `Delivered` is the first final one.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum MessageStatus {
-        Scheduled = "scheduled",
-        Queued = "queued",
-        Sending = "sending",
-        Unknown = "unknown",
-        Submitted = "submitted",
-        Delivered = "delivered",
-        Failed = "failed",
-        Expired = "expired",
-        Rejected = "rejected",
-        Cancelled = "cancelled",
+    pub enum MessageStatus [
+        /// The status of a message changes only to one with a higher rank. All final statuses have
+        /// the same rank.
+        pub rank: u8,
+        pub mark: Mark,
+        pub bar: Bar,
+        /// The meaning of the status, for the API reference.
+        pub meaning: &'static str,
+        /// The sentence for a step of a message's timeline.
+        pub step: &'static str,
+        /// What the customer can do. `None` unless the delivery failed or is uncertain.
+        pub advice: Option<&'static str>,
+    ] {
+        Scheduled = "scheduled", 0, Mark::Waiting, bar(3, Mark::Waiting, 45, 1),
+            "Accepted, stored and charged; waits for its time.",
+            "Accepted and charged. The message waits for its time.", None;
+        Queued = "queued", 1, Mark::Waiting, bar(4, Mark::Waiting, 0, 1),
+            "Accepted, stored and charged; waits for a carrier.",
+            "Accepted and charged. The message waits for a carrier.", None;
+        Sending = "sending", 2, Mark::Moving, bar(2, Mark::Moving, 45, 2),
+            "On its way to a carrier.",
+            "We are submitting it to a carrier.", None;
+        Unknown = "unknown", 3, Mark::Unclear, bar(5, Mark::Waiting, 0, 4),
+            "Submitted to a carrier that didn't answer.",
+            "We submitted it to a carrier, but the carrier's answer was lost. The message may have \
+             arrived. A receipt may still confirm it.",
+            Some("Wait. The message gets a final status within 48 hours.");
+        Submitted = "submitted", 4, Mark::Moving, bar(1, Mark::Moving, 45, 4),
+            "A carrier accepted it. From now on, the charge stays.",
+            "A carrier accepted it.", None;
+        Delivered = "delivered", FINAL_RANK, Mark::Good, bar(0, Mark::Good, 0, 6),
+            "The phone received it.",
+            "It arrived on the phone.", None;
+        Failed = "failed", FINAL_RANK, Mark::Bad, bar(6, Mark::Bad, -45, 4),
+            "The network couldn't deliver it.",
+            "The carrier couldn't deliver it.", Some(SEND_AGAIN_LATER);
+        Expired = "expired", FINAL_RANK, Mark::Bad, bar(7, Mark::Bad, -45, 2),
+            "Its time ran out, after 48 hours at most.",
+            "It wasn't delivered in time.", Some(SEND_AGAIN_LATER);
+        Rejected = "rejected", FINAL_RANK, Mark::Bad, bar(8, Mark::Bad, 90, 3),
+            "No carrier accepted it; the charge is released.",
+            "The carrier refused the message.", Some(ASK_SUPPORT);
+        Cancelled = "cancelled", FINAL_RANK, Mark::Waiting, bar(9, Mark::Waiting, 90, 2),
+            "Cancelled before a carrier had it; the charge is released.",
+            "It was cancelled.", None;
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct Description {
-    /// The status of a message changes only to one with a higher rank. All final statuses have the
-    /// same rank.
-    pub rank: u8,
-    /// The meaning of the status, for the API reference.
-    pub meaning: &'static str,
-    /// The sentence for a step of a message's timeline. Unused if `trouble` is set.
-    pub step: &'static str,
-    /// The reason why the message isn't delivered, and the advice to the customer. `None` unless
-    /// the delivery failed or is uncertain.
-    pub trouble: Option<(&'static str, &'static str)>,
-    pub mark: Mark,
-    pub bar: Bar,
 }
 
 /// The shape and colour of a status on pages.
@@ -67,112 +85,14 @@ const fn bar(position: u8, mark: Mark, turn: i16, stripe: u8) -> Bar {
     Bar { position, mark, turn, stripe }
 }
 
-const SEND_AGAIN_LATER: &str =
+/// The rank of all final statuses.
+const FINAL_RANK: u8 = 5;
+pub const SEND_AGAIN_LATER: &str =
     "Send the message again later. If it fails again, reach the person another way.";
+pub const ASK_SUPPORT: &str =
+    "If this happens to other messages too, contact support and quote the transaction ID.";
 
 impl MessageStatus {
-    /// Returns everything about the status except its code.
-    pub const fn describe(self) -> Description {
-        match self {
-            Self::Scheduled => Description {
-                rank: 0,
-                meaning: "Accepted, stored and charged; waits for its time.",
-                step: "Accepted and charged. The message waits for its time.",
-                trouble: None,
-                mark: Mark::Waiting,
-                bar: bar(3, Mark::Waiting, 45, 1),
-            },
-            Self::Queued => Description {
-                rank: 1,
-                meaning: "Accepted, stored and charged; waits for a carrier.",
-                step: "Accepted and charged. The message waits for a carrier.",
-                trouble: None,
-                mark: Mark::Waiting,
-                bar: bar(4, Mark::Waiting, 0, 1),
-            },
-            Self::Sending => Description {
-                rank: 2,
-                meaning: "On its way to a carrier.",
-                step: "We are submitting it to a carrier.",
-                trouble: None,
-                mark: Mark::Moving,
-                bar: bar(2, Mark::Moving, 45, 2),
-            },
-            Self::Unknown => Description {
-                rank: 3,
-                meaning: "Submitted to a carrier that didn't answer.",
-                step: "We submitted it to a carrier, but the carrier's answer was lost. The \
-                       message may have arrived. A receipt may still confirm it.",
-                trouble: Some((
-                    "We submitted it to a carrier, but the carrier's answer was lost. The message \
-                     may have arrived. A receipt may still confirm it.",
-                    "Wait. The message gets a final status within 48 hours.",
-                )),
-                mark: Mark::Unclear,
-                bar: bar(5, Mark::Waiting, 0, 4),
-            },
-            Self::Submitted => Description {
-                rank: 4,
-                meaning: "A carrier accepted it. From now on, the charge stays.",
-                step: "A carrier accepted it.",
-                trouble: None,
-                mark: Mark::Moving,
-                bar: bar(1, Mark::Moving, 45, 4),
-            },
-            Self::Delivered => Description {
-                rank: Self::FINAL_RANK,
-                meaning: "The phone received it.",
-                step: "It arrived on the phone.",
-                trouble: None,
-                mark: Mark::Good,
-                bar: bar(0, Mark::Good, 0, 6),
-            },
-            Self::Failed => Description {
-                rank: Self::FINAL_RANK,
-                meaning: "The network couldn't deliver it.",
-                step: "The carrier couldn't deliver it.",
-                trouble: Some(("The carrier couldn't deliver it.", SEND_AGAIN_LATER)),
-                mark: Mark::Bad,
-                bar: bar(6, Mark::Bad, -45, 4),
-            },
-            Self::Expired => Description {
-                rank: Self::FINAL_RANK,
-                meaning: "Its time ran out, after 48 hours at most.",
-                step: "It wasn't delivered in time.",
-                trouble: Some(("It wasn't delivered in time.", SEND_AGAIN_LATER)),
-                mark: Mark::Bad,
-                bar: bar(7, Mark::Bad, -45, 2),
-            },
-            Self::Rejected => Description {
-                rank: Self::FINAL_RANK,
-                meaning: "No carrier accepted it; the charge is released.",
-                step: "The carrier refused the message.",
-                trouble: Some((
-                    "The carrier refused the message.",
-                    "If this happens to other messages too, contact support and quote the \
-                     transaction ID.",
-                )),
-                mark: Mark::Bad,
-                bar: bar(8, Mark::Bad, 90, 3),
-            },
-            Self::Cancelled => Description {
-                rank: Self::FINAL_RANK,
-                meaning: "Cancelled before a carrier had it; the charge is released.",
-                step: "It was cancelled.",
-                trouble: None,
-                mark: Mark::Waiting,
-                bar: bar(9, Mark::Waiting, 90, 2),
-            },
-        }
-    }
-
-    /// The rank of all final statuses.
-    const FINAL_RANK: u8 = 5;
-
-    pub const fn rank(self) -> u8 {
-        self.describe().rank
-    }
-
     /// Returns the status's code in the database: its index in [`Self::ALL`].
     pub const fn code(self) -> i64 {
         self as i64
@@ -186,7 +106,7 @@ impl MessageStatus {
 
     /// Returns whether the status is final. A final status never changes.
     pub const fn is_final(self) -> bool {
-        self.rank() == Self::FINAL_RANK
+        self.rank() == FINAL_RANK
     }
 
     /// Returns whether few messages have the status. For such a status, an index is worth its
@@ -266,7 +186,7 @@ mod tests {
     #[test]
     fn final_statuses_come_last() {
         assert!(MessageStatus::ALL.is_sorted_by_key(|status| status.is_final()));
-        assert!(MessageStatus::ALL.is_sorted_by_key(|status| status.describe().rank));
+        assert!(MessageStatus::ALL.is_sorted_by_key(|status| status.rank()));
     }
 
     #[test]

@@ -12,21 +12,14 @@ words! {
     /// Why an endpoint gets no more events.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum DisabledReason {
+    pub enum DisabledReason [
+        /// Why, as a sentence for the owner and for staff.
+        pub sentence: &'static str,
+    ] {
         /// The endpoint answered 410 Gone.
-        Gone = "gone",
+        Gone = "gone", "It answered with status 410.";
         /// All attempts of three days failed.
-        Failing = "failing",
-    }
-}
-
-impl DisabledReason {
-    /// Returns why, as a sentence for the owner and for staff.
-    pub const fn sentence(self) -> &'static str {
-        match self {
-            Self::Gone => "It answered with status 410.",
-            Self::Failing => "It failed for three days.",
-        }
+        Failing = "failing", "It failed for three days.";
     }
 }
 

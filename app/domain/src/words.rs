@@ -6,6 +6,8 @@
 /// - `ALL`: every variant, in order of declaration.
 /// - `as_str` and `Display`: the code.
 /// - `parse`: the variant with a code. `@only_written` before the enum leaves it out.
+/// - a method for each column, if the name is followed by columns. Each variant then has a value
+///   per column after its code, and ends with a semicolon.
 macro_rules! words {
     (
         @only_written
@@ -37,8 +39,27 @@ macro_rules! words {
             }
         }
     };
-    ($(#[$about:meta])* pub enum $name:ident $variants:tt) => {
-        words! { @only_written $(#[$about])* pub enum $name $variants }
+    (
+        @only_written
+        $(#[$about:meta])*
+        pub enum $name:ident [$($columns:tt)+] {
+            $(
+                $(#[$about_variant:meta])*
+                $variant:ident = $word:literal, $($cell:expr),+;
+            )+
+        }
+    ) => {
+        words! {
+            @only_written
+            $(#[$about])*
+            pub enum $name {
+                $($(#[$about_variant])* $variant = $word,)+
+            }
+        }
+        $crate::words::columns! { $name [$($columns)+] $($variant [$($cell,)+])+ }
+    };
+    ($(#[$about:meta])* pub enum $name:ident $($columns_and_variants:tt)+) => {
+        words! { @only_written $(#[$about])* pub enum $name $($columns_and_variants)+ }
 
         impl $name {
             /// Parses the code.
@@ -48,4 +69,44 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
+
+/// Declares a method for the first column, and goes on with the other columns.
+macro_rules! columns {
+    ($name:ident [] $($variant:ident [])+) => {};
+    (
+        $name:ident [$(#[$about:meta])* $vis:vis $column:ident: $type:ty, $($others:tt)*]
+        $($variant:ident [$cell:expr, $($other_cells:tt)*])+
+    ) => {
+        impl $name {
+            $(#[$about])*
+            $vis const fn $column(self) -> $type {
+                match self {
+                    $(Self::$variant => $cell,)+
+                }
+            }
+        }
+
+        $crate::words::columns! { $name [$($others)*] $($variant [$($other_cells)*])+ }
+    };
+}
+
+/// Makes serde write a type as the text that it displays, and read that text. `$parse` returns a
+/// `Result`.
+macro_rules! serde_as_text {
+    ($name:ident, $parse:expr) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(from)?;
+                $parse(&text).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+pub(crate) use {columns, serde_as_text, words};

@@ -173,7 +173,7 @@ async fn failures(
     counts: &[Count],
 ) -> service::Result<Vec<MessageRecord>> {
     let mut failures = Vec::new();
-    let failed = |status: &MessageStatus| status.describe().mark == Mark::Bad;
+    let failed = |status: &MessageStatus| status.mark() == Mark::Bad;
     for status in MessageStatus::ALL.into_iter().filter(failed) {
         if counts.iter().any(|count| count.status == Some(status)) {
             let filter = MessageFilter {

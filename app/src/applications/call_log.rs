@@ -5,9 +5,7 @@ use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "ssr")]
 use {
-    crate::docs::{advice, reason_address},
-    domain::KeyKind,
-    domain::reason::CODE_SUCCESS,
+    crate::docs::reason_address, domain::KeyKind, domain::reason::CODE_SUCCESS,
     domain::records::ApiCallRecord,
 };
 
@@ -54,7 +52,7 @@ impl From<ApiCallRecord> for CallView {
                 Some(detail) => detail,
                 None => reason.sentence().to_owned(),
             },
-            to_do: if was_replaced { REPLACED } else { advice(reason) }.to_owned(),
+            to_do: if was_replaced { REPLACED } else { reason.advice() }.to_owned(),
         });
         let key = match (record.kind, was_replaced) {
             (KeyKind::Live, false) => "API key",

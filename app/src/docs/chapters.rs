@@ -1,7 +1,6 @@
 //! The chapters that aren't about calls.
 
 use crate::price_table::listed as listed_prices;
-use crate::reports::error_sentences;
 use crate::ui::{StateMark, Table};
 use domain::records::PriceTable;
 use domain::{DeliveryError, MessageStatus};
@@ -68,7 +67,7 @@ pub fn statuses() -> impl IntoView {
     let statuses = Table::wide(&MessageStatus::ALL)
         .column("Status", |status| view! { <StateMark state=*status/> })
         .column("Final", |status| if status.is_final() { "yes" } else { "no" })
-        .column("Meaning", |status| status.describe().meaning)
+        .column("Meaning", |status| status.meaning())
         .in_region("Statuses of a message");
     view! {
         <h2 id="statuses">"Statuses"</h2>
@@ -80,8 +79,8 @@ pub fn statuses() -> impl IntoView {
 pub fn errors() -> impl IntoView {
     let errors = Table::wide(&DeliveryError::ALL)
         .styled("key", "Error", |error| error.as_str())
-        .column("Meaning", |error| error_sentences(*error).0)
-        .column("What to do", |error| error_sentences(*error).1)
+        .column("Meaning", |error| error.meaning())
+        .column("What to do", |error| error.advice())
         .in_region("Errors of messages");
     view! {
         <h2 id="errors">"Errors of messages"</h2>

@@ -2,7 +2,6 @@
 //! browser build has no code for it and always loads the page from the server.
 
 #[cfg(feature = "ssr")]
-mod advice;
 #[cfg(feature = "ssr")]
 mod call;
 #[cfg(feature = "ssr")]
@@ -29,8 +28,6 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
 
-#[cfg(feature = "ssr")]
-pub use advice::advice;
 #[cfg(feature = "ssr")]
 pub use reasons::reason_address;
 #[cfg(feature = "ssr")]

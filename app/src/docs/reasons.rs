@@ -4,7 +4,6 @@ use domain::Reason;
 use domain::reason::CODE_SUCCESS;
 use leptos::prelude::*;
 
-use super::advice::advice;
 use crate::ui::Table;
 
 /// The meaning of a success.
@@ -33,7 +32,7 @@ pub fn reasons() -> AnyView {
             view! { <span id=id>{word}</span> }
         })
         .column("Meaning", |reason| reason.map_or(DONE, Reason::sentence))
-        .column("What to do", |reason| reason.map_or("Nothing.", advice))
+        .column("What to do", |reason| reason.map_or("Nothing.", Reason::advice))
         .in_region("Codes and reasons");
     view! {
         <h2 id="codes">"Codes"</h2>

@@ -22,7 +22,7 @@ use {
 #[cfg(feature = "ssr")]
 fn order() -> [MessageStatus; MessageStatus::ALL.len()] {
     let mut order = MessageStatus::ALL;
-    order.sort_unstable_by_key(|status| status.describe().bar.position);
+    order.sort_unstable_by_key(|status| status.bar().position);
     order
 }
 

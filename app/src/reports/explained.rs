@@ -14,108 +14,15 @@ pub fn advice(status: MessageStatus, error: Option<&str>) -> Option<&'static str
     explained(status, error).map(|(_, advice)| advice)
 }
 
-/// A sentence that says what happened, and one that says what to do.
-pub type Sentences = (&'static str, &'static str);
-
-const ASK_FOR_THE_NUMBER: &str =
-    "Ask the person for the number again, with the country code if it is abroad.";
-const SEND_AGAIN_LATER: &str =
-    "Send the message again later. If it fails again, reach the person another way.";
-const ASK_BEFORE_SENDING: &str =
-    "Ask the person whether it arrived before you send it again. Otherwise it may arrive twice.";
-const ASK_SUPPORT: &str =
-    "If this happens to other messages too, contact support and quote the transaction ID.";
-
-fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
-    let by_status = status.describe().trouble?;
+/// Returns a sentence that says what happened, and one that says what to do.
+fn explained(status: MessageStatus, error: Option<&str>) -> Option<(&'static str, &'static str)> {
+    let by_status = (status.step(), status.advice()?);
     if !status.is_final() {
         return Some(by_status);
     }
     // A text that is none of the codes gets the sentences of the status.
-    Some(error.and_then(DeliveryError::parse).map_or(by_status, sentences))
-}
-
-/// Returns what an error means, and what to do about it.
-pub const fn sentences(error: DeliveryError) -> Sentences {
-    match error {
-        DeliveryError::NoRoute => (
-            "No carrier accepts messages to this number.",
-            "Check the country code. If it is right, ask support whether the country is served.",
-        ),
-        DeliveryError::OptedOut => (
-            "The recipient doesn't want messages from this application.",
-            "Don't send to this number. The application's list of opt-outs has it.",
-        ),
-        DeliveryError::InternationalDisabled => (
-            "The application's limits don't allow this destination.",
-            "If the destination is right, allow it in the application's settings.",
-        ),
-        DeliveryError::DoubtfulNumber => (
-            "The number is probably a mistake, and the application's limits refuse such numbers.",
-            "Check the number. Write a local number with 8 digits, and an international one with \
-             its country code.",
-        ),
-        DeliveryError::RecipientFlooded => (
-            "The recipient had as many messages as the application's limits allow.",
-            "Check why so many messages go to this recipient.",
-        ),
-        DeliveryError::TrafficPumping => (
-            "Too many messages went to numbers like this one.",
-            "Find out who asks for these messages before you send more.",
-        ),
-        DeliveryError::InvalidDestination => {
-            ("The carrier says that there is no such number.", ASK_FOR_THE_NUMBER)
-        }
-        DeliveryError::InvalidSender => (
-            "The carrier doesn't accept messages from this sender name.",
-            "Ask support whether the name can be registered, or request another sender name.",
-        ),
-        DeliveryError::InvalidLength => {
-            ("The message is too long for the carrier.", "Shorten the text, or send it in parts.")
-        }
-        DeliveryError::InvalidValidity => (
-            "The carrier doesn't accept messages with so little time left.",
-            "Send the message again.",
-        ),
-        DeliveryError::Refused => ("The carrier refused the message.", ASK_SUPPORT),
-        DeliveryError::HandsetUnavailable => {
-            ("The phone was off or out of reach.", SEND_AGAIN_LATER)
-        }
-        DeliveryError::Undeliverable => {
-            ("The network couldn't deliver it to the phone.", SEND_AGAIN_LATER)
-        }
-        DeliveryError::RejectedByNetwork => (
-            "The network rejected the message.",
-            "Ask the person whether messages of your sender name are blocked on the phone.",
-        ),
-        DeliveryError::DeletedByCarrier => {
-            ("The carrier deleted it before it was delivered.", SEND_AGAIN_LATER)
-        }
-        DeliveryError::UnknownToCarrier => {
-            ("The carrier doesn't know what became of it.", ASK_BEFORE_SENDING)
-        }
-        DeliveryError::ValidityExpired => ("The phone wasn't reached in time.", SEND_AGAIN_LATER),
-        DeliveryError::NoAnswer => (
-            "The carrier never said whether it accepted the message, and sent no receipt. The \
-             message may have arrived.",
-            ASK_BEFORE_SENDING,
-        ),
-        DeliveryError::NoReceipt => (
-            "The carrier accepted the message but sent no receipt. The message may have arrived.",
-            ASK_BEFORE_SENDING,
-        ),
-        DeliveryError::ExpiredInQueue => (
-            "No carrier could accept it within 48 hours.",
-            "Send the message again if it is still useful.",
-        ),
-        DeliveryError::Validity => (
-            "Its validity ended before a carrier could accept it.",
-            "Send the message again if it is still useful, or with a longer validity.",
-        ),
-        DeliveryError::ExpiredInPart => {
-            ("Carriers accepted only some of its segments in time.", ASK_BEFORE_SENDING)
-        }
-    }
+    let error = error.and_then(DeliveryError::parse);
+    Some(error.map_or(by_status, |error| (error.meaning(), error.advice())))
 }
 
 #[cfg(test)]

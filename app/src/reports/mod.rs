@@ -35,8 +35,6 @@ pub use chart_section::rate;
 pub use details::ReportPage;
 pub use explained::meaning;
 #[cfg(feature = "ssr")]
-pub use explained::sentences as error_sentences;
-#[cfg(feature = "ssr")]
 pub use filter::given;
 pub use filter::{CSV_PATH, REPORTS_PATH, ReportFilter};
 pub use list::ReportsPage;

@@ -11,7 +11,7 @@ pub struct Fill(&'static str, i16, u8);
 
 impl Fill {
     pub const fn of_status(status: MessageStatus) -> Self {
-        let bar = status.describe().bar;
+        let bar = status.bar();
         let ink = match bar.mark {
             Mark::Good => "ink-good",
             Mark::Moving => "ink-moving",

@@ -59,7 +59,7 @@ fn told(entry: &TimelineEntry, first: bool) -> String {
         (MessageStatus::Submitted, Some(carrier)) => {
             return format!("The carrier {carrier} accepted it.");
         }
-        (status, _) => meaning(status, detail).unwrap_or(status.describe().step),
+        (status, _) => meaning(status, detail).unwrap_or(status.step()),
     };
     words.to_owned()
 }

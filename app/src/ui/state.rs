@@ -101,7 +101,7 @@ impl From<Verdict> for State {
 
 impl From<MessageStatus> for State {
     fn from(status: MessageStatus) -> Self {
-        let class = match status.describe().mark {
+        let class = match status.mark() {
             Mark::Good => GOOD,
             Mark::Waiting => WAITING,
             Mark::Moving => MOVING,

@@ -47,8 +47,7 @@ impl Question for Balance {
     ),
 )]
 pub async fn get(State(api): State<SharedApi>, asked: Asked<Balance>) -> Answer {
-    let found = find(&api, &asked).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked).await)
 }
 
 async fn find(api: &Api, asked: &Asked<Balance>) -> Result<Answer, Failure> {

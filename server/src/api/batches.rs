@@ -80,8 +80,7 @@ impl Question for Batches {
     ),
 )]
 pub async fn list(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer {
-    let found = find(&api, &asked).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked).await)
 }
 
 /// Returns one batch.
@@ -99,8 +98,7 @@ pub async fn list(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer
     ),
 )]
 pub async fn one(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer {
-    let found = find(&api, &asked).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked).await)
 }
 
 /// A change of a batch in a body.
@@ -109,10 +107,10 @@ pub async fn one(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer 
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct ChangeBody {
     /// No more rows are submitted to carriers until the batch is resumed.
-    #[schema(value_type = schemas::OnlyOne, required = false)]
-    pause: String,
-    #[schema(value_type = schemas::OnlyOne, required = false)]
-    resume: String,
+    #[schema(required = false)]
+    pause: schemas::OnlyOne,
+    #[schema(required = false)]
+    resume: schemas::OnlyOne,
 }
 
 /// Pauses or resumes a batch.
@@ -149,8 +147,7 @@ pub async fn change(State(api): State<SharedApi>, address: Address, request: Req
         drop_rest(request.into_body());
         return address.refuse_method(&api, "GET");
     }
-    let changed = take_change(&api, &address, request).await;
-    address.answer(&api, changed)
+    address.answer(&api, take_change(&api, &address, request).await)
 }
 
 async fn take_change(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {

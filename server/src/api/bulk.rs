@@ -73,14 +73,14 @@ struct OneToOne {
     /// URL-encoded form, write a leading + as %2B. A leading space there is read as +.
     #[schema(example = "57000001,Hello\n57000002,\"Two\nlines\"")]
     bulksms: String,
-    #[schema(value_type = schemas::RequestId, required = false)]
-    requestid: String,
-    #[schema(value_type = schemas::SendAt, required = false)]
-    sendat: String,
-    #[schema(value_type = schemas::Validity, required = false)]
-    validity: String,
-    #[schema(value_type = schemas::DryRun, required = false)]
-    dryrun: String,
+    #[schema(required = false)]
+    requestid: schemas::RequestId,
+    #[schema(required = false)]
+    sendat: schemas::SendAt,
+    #[schema(required = false)]
+    validity: schemas::Validity,
+    #[schema(required = false)]
+    dryrun: schemas::DryRun,
 }
 
 /// One number in each row. All of them get the same message.
@@ -90,16 +90,15 @@ struct OneToMany {
     /// UTF-8, with lines that end with LF or CRLF and without a header line.
     #[schema(example = "57000001\n57000002")]
     numbers: String,
-    #[schema(value_type = schemas::Message)]
-    message: String,
-    #[schema(value_type = schemas::RequestId, required = false)]
-    requestid: String,
-    #[schema(value_type = schemas::SendAt, required = false)]
-    sendat: String,
-    #[schema(value_type = schemas::Validity, required = false)]
-    validity: String,
-    #[schema(value_type = schemas::DryRun, required = false)]
-    dryrun: String,
+    message: schemas::Message,
+    #[schema(required = false)]
+    requestid: schemas::RequestId,
+    #[schema(required = false)]
+    sendat: schemas::SendAt,
+    #[schema(required = false)]
+    validity: schemas::Validity,
+    #[schema(required = false)]
+    dryrun: schemas::DryRun,
 }
 
 /// Either kind of upload.
@@ -124,16 +123,16 @@ struct UploadedParts {
     /// One number in each row. All of them get the same message.
     #[schema(required = false)]
     numbers: String,
-    #[schema(value_type = schemas::Message, required = false)]
-    message: String,
-    #[schema(value_type = schemas::RequestId, required = false)]
-    requestid: String,
-    #[schema(value_type = schemas::SendAt, required = false)]
-    sendat: String,
-    #[schema(value_type = schemas::Validity, required = false)]
-    validity: String,
-    #[schema(value_type = schemas::DryRun, required = false)]
-    dryrun: String,
+    #[schema(required = false)]
+    message: schemas::Message,
+    #[schema(required = false)]
+    requestid: schemas::RequestId,
+    #[schema(required = false)]
+    sendat: schemas::SendAt,
+    #[schema(required = false)]
+    validity: schemas::Validity,
+    #[schema(required = false)]
+    dryrun: schemas::DryRun,
 }
 
 /// Accepts an upload. A caller that isn't allowed to send is refused before the body is read.

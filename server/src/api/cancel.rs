@@ -36,10 +36,10 @@ struct CancelledAnswer<'a> {
 #[schema(as = CancelParameters)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct CancelBody {
-    #[schema(value_type = schemas::Transid, required = false)]
-    transid: String,
-    #[schema(value_type = schemas::BatchId, required = false)]
-    batchid: String,
+    #[schema(required = false)]
+    transid: schemas::Transid,
+    #[schema(required = false)]
+    batchid: schemas::BatchId,
 }
 
 /// Cancels a message or a batch.
@@ -76,8 +76,7 @@ struct CancelBody {
     ),
 )]
 pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let answered = take(&api, &address, request).await;
-    address.answer(&api, answered)
+    address.answer(&api, take(&api, &address, request).await)
 }
 
 async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {

@@ -98,8 +98,7 @@ pub fn types(parameters: &Parameters, name: &str) -> Result<Option<Vec<EventType
     ),
 )]
 pub async fn list(State(api): State<SharedApi>, asked: Asked<EventFilter>) -> Answer {
-    let found = find(&api, &asked.access, &asked.question).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked.access, &asked.question).await)
 }
 
 async fn find(api: &Api, access: &KeyAccess, filter: &EventFilter) -> Result<Answer, Failure> {

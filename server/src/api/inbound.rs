@@ -98,8 +98,7 @@ impl Question for List {
     ),
 )]
 pub async fn list(State(api): State<SharedApi>, asked: Asked<List>) -> Answer {
-    let found = find(&api, &asked.access, &asked.question).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked.access, &asked.question).await)
 }
 
 async fn find(api: &Api, access: &KeyAccess, list: &List) -> Result<Answer, Failure> {

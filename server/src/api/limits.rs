@@ -13,7 +13,7 @@ use super::frames::drop_rest;
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::{Api, SharedApi, body, shared_parameters};
-use crate::json::Amount;
+use crate::json::{Amount, shown};
 use crate::openapi::refusals::{LimitRefusals, LimitsRefusals};
 use crate::openapi::schemas;
 
@@ -48,62 +48,47 @@ struct Quiet {
     to: String,
 }
 
-/// An application's limits. A limit that is off is null.
-#[derive(Serialize, ToSchema)]
-struct Limits {
-    #[schema(value_type = schemas::International)]
-    international: &'static str,
-    /// The digits that international numbers must begin with.
-    #[schema(required)]
-    prefixes: Option<Vec<String>>,
-    /// The maximum number of messages to a recipient within 60 minutes.
-    #[schema(required)]
-    per_recipient_hour: Option<u32>,
-    /// The maximum number of messages to a recipient within 24 hours.
-    #[schema(required)]
-    per_recipient_day: Option<u32>,
-    /// The maximum price of the messages that are accepted on a day of the account's time zone.
-    #[schema(required)]
-    spend_per_day: Option<Amount>,
-    /// The addresses and networks that may use the keys.
-    #[schema(required)]
-    addresses: Option<Vec<String>>,
-    /// True if numbers with a warning are refused.
-    #[schema(required)]
-    refuse_doubtful: Option<bool>,
-    /// The part of each day, in the account's time zone, in which messages wait.
-    #[schema(required)]
-    quiet_hours: Option<Quiet>,
-    #[schema(value_type = schemas::LimitMode)]
-    traffic_pumping: &'static str,
-    /// More messages than this to similar numbers within 10 minutes are suspicious.
-    #[schema(minimum = 1)]
-    traffic_pumping_messages: u32,
-    #[schema(value_type = schemas::LimitMode)]
-    leaked_key: &'static str,
+shown! {
+    /// An application's limits. A limit that is off is null.
+    #[derive(ToSchema)]
+    struct Limits from limits: &SendLimits {
+        #[schema(value_type = schemas::International)]
+        international: &'static str = if limits.local_only { "off" } else { "allowed" },
+        /// The digits that international numbers must begin with.
+        #[schema(required)]
+        prefixes: Option<Vec<String>> = list(&limits.prefixes),
+        /// The maximum number of messages to a recipient within 60 minutes.
+        #[schema(required)]
+        per_recipient_hour: Option<u32> = limits.per_recipient_hour,
+        /// The maximum number of messages to a recipient within 24 hours.
+        #[schema(required)]
+        per_recipient_day: Option<u32> = limits.per_recipient_day,
+        /// The maximum price of the messages that are accepted on a day of the account's time zone.
+        #[schema(required)]
+        spend_per_day: Option<Amount> = limits.spend_per_day.map(Amount),
+        /// The addresses and networks that may use the keys.
+        #[schema(required)]
+        addresses: Option<Vec<String>> = list(&limits.addresses),
+        /// True if numbers with a warning are refused.
+        #[schema(required)]
+        refuse_doubtful: Option<bool> = limits.refuse_doubtful.then_some(true),
+        /// The part of each day, in the account's time zone, in which messages wait.
+        #[schema(required)]
+        quiet_hours: Option<Quiet> =
+            limits.quiet_hours.map(|hours| Quiet { from: hours.begin(), to: hours.end() }),
+        #[schema(value_type = schemas::LimitMode)]
+        traffic_pumping: &'static str = Guard::as_str(limits.traffic_pumping),
+        /// More messages than this to similar numbers within 10 minutes are suspicious.
+        #[schema(minimum = 1)]
+        traffic_pumping_messages: u32 = limits.traffic_pumping_messages,
+        #[schema(value_type = schemas::LimitMode)]
+        leaked_key: &'static str = Guard::as_str(limits.leaked_key),
+    }
 }
 
-impl From<&SendLimits> for Limits {
-    fn from(limits: &SendLimits) -> Self {
-        fn list<T: ToString>(parts: &[T]) -> Option<Vec<String>> {
-            (!parts.is_empty()).then(|| parts.iter().map(T::to_string).collect())
-        }
-        Self {
-            international: if limits.local_only { "off" } else { "allowed" },
-            prefixes: list(&limits.prefixes),
-            per_recipient_hour: limits.per_recipient_hour,
-            per_recipient_day: limits.per_recipient_day,
-            spend_per_day: limits.spend_per_day.map(Amount),
-            addresses: list(&limits.addresses),
-            refuse_doubtful: limits.refuse_doubtful.then_some(true),
-            quiet_hours: limits
-                .quiet_hours
-                .map(|hours| Quiet { from: hours.begin(), to: hours.end() }),
-            traffic_pumping: Guard::as_str(limits.traffic_pumping),
-            traffic_pumping_messages: limits.traffic_pumping_messages,
-            leaked_key: Guard::as_str(limits.leaked_key),
-        }
-    }
+/// Returns the texts of a limit's entries, or `None` if the limit is off.
+fn list<T: ToString>(entries: &[T]) -> Option<Vec<String>> {
+    (!entries.is_empty()).then(|| entries.iter().map(T::to_string).collect())
 }
 
 #[derive(Serialize, ToSchema)]
@@ -119,8 +104,8 @@ struct LimitsAnswer {
 #[schema(as = LimitParameters)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct ChangeBody {
-    #[schema(value_type = schemas::International, required = false)]
-    international: String,
+    #[schema(required = false)]
+    international: schemas::International,
     /// The digits that international numbers must begin with, comma-separated.
     #[schema(required = false, example = "27,49")]
     prefixes: String,
@@ -142,13 +127,13 @@ struct ChangeBody {
     /// The part of each day, in the account's time zone, in which messages wait, as HH:MM-HH:MM.
     #[schema(required = false, example = "21:00-08:00")]
     quiet_hours: String,
-    #[schema(value_type = schemas::LimitMode, required = false)]
-    traffic_pumping: String,
+    #[schema(required = false)]
+    traffic_pumping: schemas::LimitMode,
     /// More messages than this to similar numbers within 10 minutes are suspicious.
     #[schema(required = false, example = "50")]
     traffic_pumping_messages: String,
-    #[schema(value_type = schemas::LimitMode, required = false)]
-    leaked_key: String,
+    #[schema(required = false)]
+    leaked_key: schemas::LimitMode,
 }
 
 /// A query for the limits.
@@ -178,8 +163,7 @@ impl Question for LimitsQuestion {
     ),
 )]
 pub async fn get(State(api): State<SharedApi>, asked: Asked<LimitsQuestion>) -> Answer {
-    let found = find(&api, &asked.access).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked.access).await)
 }
 
 async fn find(api: &Api, access: &KeyAccess) -> Result<Answer, Failure> {
@@ -239,8 +223,7 @@ fn example() -> serde_json::Value {
     ),
 )]
 pub async fn change(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let changed = take(&api, &address, request).await;
-    address.answer(&api, changed)
+    address.answer(&api, take(&api, &address, request).await)
 }
 
 async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {

@@ -20,7 +20,7 @@ use super::post::is_asked;
 use super::question::{Asked, Question};
 use super::upload::{self, Fields, File, Files};
 use super::{Api, SharedApi, csv_report, shared_parameters};
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 use crate::openapi::refusals::{OptOutRefusals, OptOutsRefusals};
 use crate::openapi::schemas;
 use crate::opt_outs_csv;
@@ -32,24 +32,16 @@ const KNOWN_OF_JSON: [&str; 2] = ["number", "remove"];
 /// The most characters of a parameter that isn't a file.
 const CHARACTERS_MAX: usize = 64;
 
-/// A number that an application may not send to.
-#[derive(Serialize, ToSchema)]
-pub struct OptOut {
-    /// As carriers get it: with country code, without +. Null if the number was erased.
-    #[schema(value_type = Option<schemas::Digits>, required)]
-    number: Option<String>,
-    #[schema(value_type = schemas::OptOutSource)]
-    source: &'static str,
-    created_at: DateTime,
-}
-
-impl From<OptOutRecord> for OptOut {
-    fn from(record: OptOutRecord) -> Self {
-        Self {
-            number: record.number,
-            source: record.source.as_str(),
-            created_at: DateTime(record.created_at),
-        }
+shown! {
+    /// A number that an application may not send to.
+    #[derive(ToSchema)]
+    pub struct OptOut from record: OptOutRecord {
+        /// As carriers get it: with country code, without +. Null if the number was erased.
+        #[schema(value_type = Option<schemas::Digits>, required)]
+        number: Option<String> = record.number,
+        #[schema(value_type = schemas::OptOutSource)]
+        source: &'static str = record.source.as_str(),
+        created_at: DateTime = DateTime(record.created_at),
     }
 }
 
@@ -84,11 +76,10 @@ struct ChangedAnswer {
 #[schema(as = OptOutNumber)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct OneNumber {
-    #[schema(value_type = schemas::Number)]
-    number: String,
+    number: schemas::Number,
     /// Removes the number.
-    #[schema(value_type = schemas::OnlyOne, required = false)]
-    remove: String,
+    #[schema(required = false)]
+    remove: schemas::OnlyOne,
 }
 
 /// Numbers to add, one in each row.
@@ -117,11 +108,11 @@ enum Changes {
 #[schema(as = OptOutMultipart)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct ChangeParts {
-    #[schema(value_type = schemas::Number, required = false)]
-    number: String,
+    #[schema(required = false)]
+    number: schemas::Number,
     /// Removes the number.
-    #[schema(value_type = schemas::OnlyOne, required = false)]
-    remove: String,
+    #[schema(required = false)]
+    remove: schemas::OnlyOne,
     /// Numbers to add, one in each row.
     #[schema(required = false)]
     numbers: String,
@@ -181,8 +172,7 @@ impl Question for OptOuts {
     ),
 )]
 pub async fn list(State(api): State<SharedApi>, asked: Asked<OptOuts>) -> Answer {
-    let found = find(&api, &asked.access, &asked.question).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked.access, &asked.question).await)
 }
 
 async fn find(api: &Api, access: &KeyAccess, asked: &OptOuts) -> Result<Answer, Failure> {
@@ -228,8 +218,7 @@ async fn find(api: &Api, access: &KeyAccess, asked: &OptOuts) -> Result<Answer, 
     ),
 )]
 pub async fn change(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let changed = take(&api, &address, request).await;
-    address.answer(&api, changed)
+    address.answer(&api, take(&api, &address, request).await)
 }
 
 async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {

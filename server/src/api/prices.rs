@@ -105,8 +105,7 @@ impl Question for Prices {
     ),
 )]
 pub async fn get(State(api): State<SharedApi>, asked: Asked<Prices>) -> Answer {
-    let found = find(&api, &asked).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked).await)
 }
 
 async fn find(api: &Api, asked: &Asked<Prices>) -> Result<Answer, Failure> {

@@ -6,7 +6,7 @@ use domain::records::{BatchRecord, ChargeRecord, MessageRecord, StatusCounts, Ti
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::json::{Amount, DateTime};
+use crate::json::{Amount, DateTime, shown};
 use crate::openapi::schemas;
 
 /// A message in a report.
@@ -87,44 +87,29 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A step in a message's timeline.
-#[derive(Serialize, ToSchema)]
-pub struct Step {
-    #[schema(value_type = schemas::Status)]
-    pub status: &'static str,
-    pub at: DateTime,
-    #[schema(required)]
-    pub detail: Option<String>,
-}
-
-impl From<TimelineEntry> for Step {
-    fn from(entry: TimelineEntry) -> Self {
-        Self { status: entry.status.as_str(), at: DateTime(entry.at), detail: entry.detail }
+shown! {
+    /// A step in a message's timeline.
+    #[derive(ToSchema)]
+    pub struct Step from entry: TimelineEntry {
+        #[schema(value_type = schemas::Status)]
+        pub status: &'static str = entry.status.as_str(),
+        pub at: DateTime = DateTime(entry.at),
+        #[schema(required)]
+        pub detail: Option<String> = entry.detail,
     }
 }
 
-/// How the price of a message was calculated, and how much of it was released.
-#[derive(Serialize, ToSchema)]
-pub struct Charge {
-    rule: String,
-    #[schema(value_type = schemas::Positive)]
-    pages: i64,
-    unit_price: Amount,
-    charged: Amount,
-    released: Amount,
-    pub why: String,
-}
-
-impl From<ChargeRecord> for Charge {
-    fn from(charge: ChargeRecord) -> Self {
-        Self {
-            rule: charge.rule,
-            pages: charge.pages,
-            unit_price: Amount(charge.unit_price),
-            charged: Amount(charge.charged),
-            released: Amount(charge.released),
-            why: charge.why,
-        }
+shown! {
+    /// How the price of a message was calculated, and how much of it was released.
+    #[derive(ToSchema)]
+    pub struct Charge from charge: ChargeRecord {
+        rule: String = charge.rule,
+        #[schema(value_type = schemas::Positive)]
+        pages: i64 = charge.pages,
+        unit_price: Amount = Amount(charge.unit_price),
+        charged: Amount = Amount(charge.charged),
+        released: Amount = Amount(charge.released),
+        pub why: String = charge.why,
     }
 }
 
@@ -172,45 +157,31 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A message from a handset.
-#[derive(Serialize, ToSchema)]
-#[schema(as = InboundMessage)]
-pub struct Inbound {
-    #[schema(value_type = schemas::InboundId)]
-    pub inboundid: String,
-    /// The handset's number, with country code. It can be a name if another service sent the
-    /// message.
-    pub number: String,
-    /// Your number, with country code.
-    pub recipient: String,
-    /// The text. […] stands for parts that didn't arrive. A binary message is in hexadecimal.
-    /// The text is empty once it was erased.
-    pub message: String,
-    #[schema(value_type = schemas::Positive)]
-    pub segments: i64,
-    /// The keyword by which a shared number assigned the message to the application.
-    #[schema(required)]
-    pub keyword: Option<String>,
-    /// stop, start or help if the message is such a command, otherwise null.
-    #[schema(required)]
-    pub optout: Option<&'static str>,
-    /// True if it was simulated with the test key.
-    pub test: bool,
-    pub received_at: DateTime,
-}
-
-impl From<InboundRecord> for Inbound {
-    fn from(record: InboundRecord) -> Self {
-        Self {
-            inboundid: record.inboundid.to_string(),
-            number: record.number,
-            recipient: record.recipient,
-            message: record.message,
-            segments: record.segments,
-            keyword: record.keyword,
-            optout: record.optout.map(Command::as_str),
-            test: record.test,
-            received_at: DateTime(record.received_at),
-        }
+shown! {
+    /// A message from a handset.
+    #[derive(ToSchema)]
+    #[schema(as = InboundMessage)]
+    pub struct Inbound from record: InboundRecord {
+        #[schema(value_type = schemas::InboundId)]
+        pub inboundid: String = record.inboundid.to_string(),
+        /// The handset's number, with country code. It can be a name if another service sent the
+        /// message.
+        pub number: String = record.number,
+        /// Your number, with country code.
+        pub recipient: String = record.recipient,
+        /// The text. […] stands for parts that didn't arrive. A binary message is in hexadecimal.
+        /// The text is empty once it was erased.
+        pub message: String = record.message,
+        #[schema(value_type = schemas::Positive)]
+        pub segments: i64 = record.segments,
+        /// The keyword by which a shared number assigned the message to the application.
+        #[schema(required)]
+        pub keyword: Option<String> = record.keyword,
+        /// stop, start or help if the message is such a command, otherwise null.
+        #[schema(required)]
+        pub optout: Option<&'static str> = record.optout.map(Command::as_str),
+        /// True if it was simulated with the test key.
+        pub test: bool = record.test,
+        pub received_at: DateTime = DateTime(record.received_at),
     }
 }

@@ -124,8 +124,7 @@ impl Question for Reports {
     ),
 )]
 pub async fn list(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer {
-    let found = find(&api, &asked).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked).await)
 }
 
 /// Returns one message with its timeline and an explanation of its charge.
@@ -150,8 +149,7 @@ pub async fn list(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer
     ),
 )]
 pub async fn one(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer {
-    let found = find(&api, &asked).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked).await)
 }
 
 /// Returns an example of a message for the OpenAPI document.

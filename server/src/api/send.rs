@@ -57,18 +57,16 @@ struct Accepted<'a> {
 #[schema(as = SendParameters)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct SendParametersBody {
-    #[schema(value_type = schemas::Number)]
-    number: String,
-    #[schema(value_type = schemas::Message)]
-    message: String,
-    #[schema(value_type = schemas::RequestId, required = false)]
-    requestid: String,
-    #[schema(value_type = schemas::SendAt, required = false)]
-    sendat: String,
-    #[schema(value_type = schemas::Validity, required = false)]
-    validity: String,
-    #[schema(value_type = schemas::DryRun, required = false)]
-    dryrun: String,
+    number: schemas::Number,
+    message: schemas::Message,
+    #[schema(required = false)]
+    requestid: schemas::RequestId,
+    #[schema(required = false)]
+    sendat: schemas::SendAt,
+    #[schema(required = false)]
+    validity: schemas::Validity,
+    #[schema(required = false)]
+    dryrun: schemas::DryRun,
 }
 
 /// Sends a message by GET. If the parameters are valid, the handler makes a single call of the
@@ -101,8 +99,7 @@ struct SendParametersBody {
 )]
 pub async fn get(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
     let (head, _) = request.into_parts();
-    let answered = send_query(&api, &address, &head).await;
-    address.answer(&api, answered)
+    address.answer(&api, send_query(&api, &address, &head).await)
 }
 
 /// Returns an example of a response for the OpenAPI document.
@@ -165,8 +162,7 @@ async fn send_query(api: &Api, address: &Address, head: &Parts) -> Result<Answer
     ),
 )]
 pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let answered = send_body(&api, &address, request).await;
-    address.answer(&api, answered)
+    address.answer(&api, send_body(&api, &address, request).await)
 }
 
 async fn send_body(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {

@@ -25,11 +25,11 @@ const KNOWN: [&str; 2] = ["advance", "reset"];
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct Wanted {
     /// By how many seconds the clock goes ahead. In all, it can be up to 35 days ahead.
-    #[schema(pattern = "^[0-9]+$", example = "172800", required = false)]
+    #[schema(required = false, pattern = "^[0-9]+$", example = "172800")]
     advance: String,
     /// 1: the clock goes back to real time.
-    #[schema(value_type = schemas::OnlyOne, required = false)]
-    reset: String,
+    #[schema(required = false)]
+    reset: schemas::OnlyOne,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -76,8 +76,7 @@ struct MovedAnswer {
     ),
 )]
 pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let moved = take(&api, &address, request).await;
-    address.answer(&api, moved)
+    address.answer(&api, take(&api, &address, request).await)
 }
 
 async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {

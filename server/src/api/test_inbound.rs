@@ -22,13 +22,10 @@ const KNOWN: [&str; 3] = ["number", "recipient", "message"];
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct Received {
     /// The handset's number.
-    #[schema(value_type = schemas::Number)]
-    number: String,
+    number: schemas::Number,
     /// The number that the handset sends to. It needs no assignment.
-    #[schema(value_type = schemas::Number)]
-    recipient: String,
-    #[schema(value_type = schemas::Message)]
-    message: String,
+    recipient: schemas::Number,
+    message: schemas::Message,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -74,8 +71,7 @@ struct ReceivedAnswer {
     ),
 )]
 pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let received = take(&api, &address, request).await;
-    address.answer(&api, received)
+    address.answer(&api, take(&api, &address, request).await)
 }
 
 async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {

@@ -29,19 +29,19 @@ const OTP_ALLOWED: &str = "the digits of the code, 4 to 10 of them";
 #[schema(as = StartParameters)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct StartBody {
-    #[schema(value_type = schemas::Number, required = false)]
-    number: String,
-    #[schema(value_type = schemas::CodeLocale, required = false)]
-    locale: String,
-    #[schema(value_type = schemas::CodeLength, required = false)]
-    length: String,
-    #[schema(value_type = schemas::CodeTtl, required = false)]
-    ttl: String,
-    #[schema(value_type = schemas::CodeName, required = false)]
-    name: String,
+    #[schema(required = false)]
+    number: schemas::Number,
+    #[schema(required = false)]
+    locale: schemas::CodeLocale,
+    #[schema(required = false)]
+    length: schemas::CodeLength,
+    #[schema(required = false)]
+    ttl: schemas::CodeTtl,
+    #[schema(required = false)]
+    name: schemas::CodeName,
     /// Sends the code of this verification again. Only without the other parameters.
-    #[schema(value_type = schemas::VerifyId, required = false)]
-    verifyid: String,
+    #[schema(required = false)]
+    verifyid: schemas::VerifyId,
 }
 
 /// A verification whose code was sent.
@@ -71,10 +71,8 @@ struct Started<'a> {
 #[schema(as = CheckParameters)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct CheckBody {
-    #[schema(value_type = schemas::VerifyId)]
-    verifyid: String,
-    #[schema(value_type = schemas::Otp)]
-    otp: String,
+    verifyid: schemas::VerifyId,
+    otp: schemas::Otp,
 }
 
 /// The outcome of an attempt.
@@ -131,8 +129,7 @@ struct Checked {
     ),
 )]
 pub async fn start(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let started = take_start(&api, &address, request).await;
-    address.answer(&api, started)
+    address.answer(&api, take_start(&api, &address, request).await)
 }
 
 async fn take_start(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
@@ -304,8 +301,7 @@ fn whole<T: std::str::FromStr>(text: &str) -> Option<T> {
     ),
 )]
 pub async fn check(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let checked = take_check(&api, &address, request).await;
-    address.answer(&api, checked)
+    address.answer(&api, take_check(&api, &address, request).await)
 }
 
 async fn take_check(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {

@@ -1,7 +1,7 @@
 //! `/sms/webhooks`: endpoints to which events are delivered.
 
 use axum::extract::{Request, State};
-use domain::webhook::{AttemptRecord, WebhookRecord};
+use domain::webhook::{AttemptRecord, DisabledReason, WebhookRecord};
 use domain::{EventId, EventType, Reason, WebhookId};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use super::parameters::Parameters;
 use super::post::{self, Posted};
 use super::question::{Asked, Question};
 use super::{Api, SharedApi, shared_parameters};
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 use crate::openapi::refusals::{OneRefusals, WebhookRefusals};
 use crate::openapi::schemas;
 
@@ -28,69 +28,49 @@ const KNOWN_OF_CHANGE: [&str; 8] =
 /// A body may be as large as that of a send with this many pages of text.
 const BODY_PAGES: usize = 10;
 
-/// An endpoint that gets events.
-#[derive(Serialize, ToSchema)]
-struct Webhook {
-    #[schema(value_type = schemas::WebhookId)]
-    webhookid: String,
-    url: String,
-    /// The types of the events that it gets. Null means all types except message.submitted.
-    #[schema(value_type = Option<Vec<schemas::EventType>>, required)]
-    events: Option<Vec<&'static str>>,
-    #[schema(value_type = schemas::WebhookStatus)]
-    status: &'static str,
-    #[schema(value_type = Option<schemas::DisabledReason>, required)]
-    disabled_reason: Option<&'static str>,
-    created_at: DateTime,
-}
-
-impl From<WebhookRecord> for Webhook {
-    fn from(record: WebhookRecord) -> Self {
-        let types = |types: Vec<EventType>| types.into_iter().map(EventType::as_str).collect();
-        Self {
-            webhookid: record.webhookid.to_string(),
-            url: record.url,
-            events: record.events.map(types),
-            status: if record.disabled.is_some() { "disabled" } else { "active" },
-            disabled_reason: record.disabled.map(domain::webhook::DisabledReason::as_str),
-            created_at: DateTime(record.created_at),
-        }
+shown! {
+    /// An endpoint that gets events.
+    #[derive(ToSchema)]
+    struct Webhook from record: WebhookRecord {
+        #[schema(value_type = schemas::WebhookId)]
+        webhookid: String = record.webhookid.to_string(),
+        url: String = record.url,
+        /// The types of the events that it gets. Null means all types except message.submitted.
+        #[schema(value_type = Option<Vec<schemas::EventType>>, required)]
+        events: Option<Vec<&'static str>> = record.events.map(codes),
+        #[schema(value_type = schemas::WebhookStatus)]
+        status: &'static str = if record.disabled.is_some() { "disabled" } else { "active" },
+        #[schema(value_type = Option<schemas::DisabledReason>, required)]
+        disabled_reason: Option<&'static str> = record.disabled.map(DisabledReason::as_str),
+        created_at: DateTime = DateTime(record.created_at),
     }
 }
 
-/// An attempt to deliver an event.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Attempt)]
-struct Attempt {
-    #[schema(value_type = schemas::EventId)]
-    event: String,
-    #[serde(rename = "type")]
-    #[schema(value_type = schemas::EventType)]
-    kind: &'static str,
-    at: DateTime,
-    /// The HTTP status. Null if there was no answer.
-    #[schema(required)]
-    status: Option<i64>,
-    latency_ms: i64,
-    /// Why the attempt failed, for people.
-    #[schema(required)]
-    error: Option<String>,
-    /// When the event is attempted again. Null if it isn't.
-    #[schema(required)]
-    next_attempt_at: Option<DateTime>,
+fn codes(types: Vec<EventType>) -> Vec<&'static str> {
+    types.into_iter().map(EventType::as_str).collect()
 }
 
-impl From<AttemptRecord> for Attempt {
-    fn from(attempt: AttemptRecord) -> Self {
-        Self {
-            event: attempt.event,
-            kind: attempt.kind.as_str(),
-            at: DateTime(attempt.at),
-            status: attempt.status,
-            latency_ms: attempt.latency_ms,
-            error: attempt.error,
-            next_attempt_at: attempt.next_attempt_at.map(DateTime),
-        }
+shown! {
+    /// An attempt to deliver an event.
+    #[derive(ToSchema)]
+    #[schema(as = Attempt)]
+    struct Attempt from attempt: AttemptRecord {
+        #[schema(value_type = schemas::EventId)]
+        event: String = attempt.event,
+        #[serde(rename = "type")]
+        #[schema(value_type = schemas::EventType)]
+        kind: &'static str = attempt.kind.as_str(),
+        at: DateTime = DateTime(attempt.at),
+        /// The HTTP status. Null if there was no answer.
+        #[schema(required)]
+        status: Option<i64> = attempt.status,
+        latency_ms: i64 = attempt.latency_ms,
+        /// Why the attempt failed, for people.
+        #[schema(required)]
+        error: Option<String> = attempt.error,
+        /// When the event is attempted again. Null if it isn't.
+        #[schema(required)]
+        next_attempt_at: Option<DateTime> = attempt.next_attempt_at.map(DateTime),
     }
 }
 
@@ -135,10 +115,9 @@ struct ChangedAnswer {
 #[schema(as = WebhookParameters)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct NewBody {
-    #[schema(value_type = schemas::WebhookUrl)]
-    url: String,
-    #[schema(value_type = schemas::EventTypes, required = false)]
-    events: String,
+    url: schemas::WebhookUrl,
+    #[schema(required = false)]
+    events: schemas::EventTypes,
 }
 
 /// The parameters of a change in a body. Give one of them.
@@ -146,27 +125,27 @@ struct NewBody {
 #[schema(as = WebhookChangeParameters)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct ChangeBody {
-    #[schema(value_type = schemas::WebhookUrl, required = false)]
-    url: String,
-    #[schema(value_type = schemas::EventTypes, required = false)]
-    events: String,
+    #[schema(required = false)]
+    url: schemas::WebhookUrl,
+    #[schema(required = false)]
+    events: schemas::EventTypes,
     /// Enables the endpoint. It then gets the events that it missed in the last three days.
-    #[schema(value_type = schemas::OnlyOne, required = false)]
-    enable: String,
-    #[schema(value_type = schemas::OnlyOne, required = false)]
-    remove: String,
+    #[schema(required = false)]
+    enable: schemas::OnlyOne,
+    #[schema(required = false)]
+    remove: schemas::OnlyOne,
     /// Makes a new secret. The old one also signs for 24 hours.
-    #[schema(value_type = schemas::OnlyOne, required = false)]
-    rotate: String,
+    #[schema(required = false)]
+    rotate: schemas::OnlyOne,
     /// Delivers a webhook.test event and returns the attempt.
-    #[schema(value_type = schemas::OnlyOne, required = false)]
-    test: String,
+    #[schema(required = false)]
+    test: schemas::OnlyOne,
     /// Delivers this event again.
-    #[schema(value_type = schemas::EventId, required = false)]
-    replay: String,
+    #[schema(required = false)]
+    replay: schemas::EventId,
     /// Delivers all events since then that the endpoint hasn't taken.
-    #[schema(value_type = schemas::Since, required = false)]
-    replay_from: String,
+    #[schema(required = false)]
+    replay_from: schemas::Since,
 }
 
 /// A query for all endpoints or for one.
@@ -205,8 +184,7 @@ impl Question for Webhooks {
     ),
 )]
 pub async fn list(State(api): State<SharedApi>, asked: Asked<Webhooks>) -> Answer {
-    let found = find(&api, &asked).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked).await)
 }
 
 /// Returns an endpoint and its newest attempts.
@@ -234,8 +212,7 @@ pub async fn list(State(api): State<SharedApi>, asked: Asked<Webhooks>) -> Answe
     ),
 )]
 pub async fn one(State(api): State<SharedApi>, asked: Asked<Webhooks>) -> Answer {
-    let found = find(&api, &asked).await;
-    asked.address.answer(&api, found)
+    asked.address.answer(&api, find(&api, &asked).await)
 }
 
 async fn find(api: &Api, asked: &Asked<Webhooks>) -> Result<Answer, Failure> {
@@ -290,8 +267,7 @@ async fn find(api: &Api, asked: &Asked<Webhooks>) -> Result<Answer, Failure> {
     ),
 )]
 pub async fn create(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
-    let changed = change(&api, &address, request).await;
-    address.answer(&api, changed)
+    address.answer(&api, change(&api, &address, request).await)
 }
 
 /// Changes an endpoint.
@@ -325,8 +301,7 @@ pub async fn change_one(
     address: Address,
     request: Request,
 ) -> Answer {
-    let changed = change(&api, &address, request).await;
-    address.answer(&api, changed)
+    address.answer(&api, change(&api, &address, request).await)
 }
 
 /// Returns an example of an endpoint for the OpenAPI document.

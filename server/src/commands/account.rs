@@ -12,7 +12,7 @@ use super::output::{Column, facts, or_dash};
 use super::{CommandError, Output, recipient};
 use crate::cli::Account;
 use crate::config::Settings;
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 #[derive(Serialize)]
 struct Added {
@@ -93,16 +93,17 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
     Ok(output.print(&shown, |shown| format!("{} {done}.", shown.email))?)
 }
 
-/// An account as the command line shows it.
-#[derive(Serialize)]
-struct Shown {
-    id: i64,
-    email: String,
-    staff: bool,
-    second_factor: bool,
-    created_at: DateTime,
-    disabled_at: Option<DateTime>,
-    disabled_reason: Option<String>,
+shown! {
+    /// An account as the command line shows it.
+    struct Shown from detail: AccountDetail {
+        id: i64 = detail.account.id,
+        email: String = detail.account.email,
+        staff: bool = detail.account.staff,
+        second_factor: bool = detail.account.second_factor,
+        created_at: DateTime = DateTime(detail.created_at),
+        disabled_at: Option<DateTime> = detail.disabled_at.map(DateTime),
+        disabled_reason: Option<String> = detail.disabled_reason,
+    }
 }
 
 /// An account with the details that only `show` prints.
@@ -120,31 +121,12 @@ struct Whole {
     notes: Vec<Note>,
 }
 
-/// A note as the command line shows it.
-#[derive(Serialize)]
-struct Note {
-    at: DateTime,
-    author: String,
-    text: String,
-}
-
-impl From<NoteRecord> for Note {
-    fn from(note: NoteRecord) -> Self {
-        Self { at: DateTime(note.at), author: note.author, text: note.text }
-    }
-}
-
-impl From<AccountDetail> for Shown {
-    fn from(detail: AccountDetail) -> Self {
-        Self {
-            id: detail.account.id,
-            email: detail.account.email,
-            staff: detail.account.staff,
-            second_factor: detail.account.second_factor,
-            created_at: DateTime(detail.created_at),
-            disabled_at: detail.disabled_at.map(DateTime),
-            disabled_reason: detail.disabled_reason,
-        }
+shown! {
+    /// A note as the command line shows it.
+    struct Note from note: NoteRecord {
+        at: DateTime = DateTime(note.at),
+        author: String = note.author,
+        text: String = note.text,
     }
 }
 

@@ -4,11 +4,11 @@ use domain::Reference;
 use domain::records::ApplicationRecord;
 use service::{Actor, Refusal, Service};
 
-use super::output::{Column, facts, or_dash, shown};
+use super::output::{Column, facts, or_dash};
 use super::sender::Request;
 use super::{CommandError, Output};
 use crate::cli::Application;
-use crate::json::{Amount, DateTime};
+use crate::json::{Amount, DateTime, shown};
 
 shown! {
     /// An application as the command line shows it.

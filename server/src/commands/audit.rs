@@ -3,10 +3,10 @@
 use domain::support::AuditRecord;
 use service::{AuditFilter, Service};
 
-use super::output::{Column, or_dash, shown};
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Audit;
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 /// The number of entries per page.
 const PAGE: i64 = 1000;

@@ -11,11 +11,11 @@ use service::{
     TestCommand, TraceCommand,
 };
 
-use super::output::{Column, facts, or_dash, shown, table};
+use super::output::{Column, facts, or_dash, table};
 use super::{CommandError, Output, carrier_test};
 use crate::cli::Carrier;
 use crate::config::Settings;
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 shown! {
     /// A carrier as the command line shows it.
@@ -32,9 +32,9 @@ shown! {
         oldest_waiting_at: Option<DateTime> = record.oldest_waiting_at.map(DateTime),
         receipts_unmatched: i64 = record.receipts_unmatched,
         receipts_matched: i64 = record.receipts_matched,
-        last_5_minutes: Figures = Figures::of(&record.recent.five_minutes),
-        last_hour: Figures = Figures::of(&record.recent.hour),
-        last_day: Figures = Figures::of(&record.recent.day),
+        last_5_minutes: Figures = Figures::from(&record.recent.five_minutes),
+        last_hour: Figures = Figures::from(&record.recent.hour),
+        last_day: Figures = Figures::from(&record.recent.day),
         /// The most frequent reasons for refusals in the last hour.
         refusals: Vec<CountedReason> = record.refusals.into_iter().map(Into::into).collect(),
         receipts_unknown_state: i64 = record.receipts_unknown_state,
@@ -68,27 +68,19 @@ shown! {
     }
 }
 
-/// The figures of a carrier over some time.
-#[derive(Serialize)]
-struct Figures {
-    #[serde(flatten)]
-    counts: BTreeMap<&'static str, u64>,
-    delivered_percent: Option<u64>,
-    receipt_p50_s: Option<u32>,
-    receipt_p95_s: Option<u32>,
+shown! {
+    /// The figures of a carrier over some time.
+    struct Figures from counts: &CarrierCounts {
+        #[serde(flatten)]
+        counts: BTreeMap<&'static str, u64> =
+            CarrierEvent::ALL.map(|event| (event.as_str(), counts.get(event))).into(),
+        delivered_percent: Option<u64> = counts.delivered_percent(),
+        receipt_p50_s: Option<u32> = counts.receipt_within_s(50),
+        receipt_p95_s: Option<u32> = counts.receipt_within_s(95),
+    }
 }
 
 impl Figures {
-    fn of(counts: &CarrierCounts) -> Self {
-        let events = CarrierEvent::ALL.into_iter();
-        Self {
-            counts: events.map(|event| (event.as_str(), counts.get(event))).collect(),
-            delivered_percent: counts.delivered_percent(),
-            receipt_p50_s: counts.receipt_within_s(50),
-            receipt_p95_s: counts.receipt_within_s(95),
-        }
-    }
-
     fn count(&self, event: CarrierEvent) -> String {
         self.counts[event.as_str()].to_string()
     }

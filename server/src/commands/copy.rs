@@ -2,59 +2,39 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-use service::{Clock, Copied, Service};
+use service::{Clock, Copied, CopiedSum, CopiedTable, Service};
 
 use super::output::table;
 use super::{CommandError, Output};
 use crate::config::{Settings, read_secret};
 use crate::config_error::ConfigError;
-use crate::json::Amount;
+use crate::json::{Amount, shown};
 
-/// The result of a copy as the command line shows it.
-#[derive(Serialize)]
-struct Shown {
-    tables: Vec<Rows>,
-    ledger: Vec<Sum>,
-    accounts: usize,
-    upload_rows: i64,
-    /// The result of the check that ran on both sides.
-    ok: bool,
+shown! {
+    /// The result of a copy as the command line shows it.
+    struct Shown from copied: Copied {
+        tables: Vec<Rows> = copied.tables.into_iter().map(Rows::from).collect(),
+        ledger: Vec<Sum> = copied.sums.into_iter().map(Sum::from).collect(),
+        accounts: usize = copied.accounts,
+        upload_rows: i64 = copied.upload_rows,
+        /// The result of the check that ran on both sides.
+        ok: bool = true,
+    }
 }
 
-#[derive(Serialize)]
-struct Rows {
-    table: &'static str,
-    from: i64,
-    to: i64,
+shown! {
+    struct Rows from table: CopiedTable {
+        table: &'static str = table.name,
+        from: i64 = table.from,
+        to: i64 = table.to,
+    }
 }
 
-#[derive(Serialize)]
-struct Sum {
-    name: String,
-    from: Amount,
-    to: Amount,
-}
-
-impl From<Copied> for Shown {
-    fn from(copied: Copied) -> Self {
-        let tables = copied.tables.into_iter().map(|table| Rows {
-            table: table.name,
-            from: table.from,
-            to: table.to,
-        });
-        let ledger = copied.sums.into_iter().map(|sum| Sum {
-            name: sum.name,
-            from: Amount(sum.from),
-            to: Amount(sum.to),
-        });
-        Self {
-            tables: tables.collect(),
-            ledger: ledger.collect(),
-            accounts: copied.accounts,
-            upload_rows: copied.upload_rows,
-            ok: true,
-        }
+shown! {
+    struct Sum from sum: CopiedSum {
+        name: String = sum.name,
+        from: Amount = Amount(sum.from),
+        to: Amount = Amount(sum.to),
     }
 }
 

@@ -9,10 +9,10 @@ use domain::{Money, Reference};
 use serde::Serialize;
 use service::{Actor, DepositRequest, Service, StatementFile};
 
-use super::output::{Column, or_dash, shown};
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Deposit;
-use crate::json::{Amount, DateTime};
+use crate::json::{Amount, DateTime, shown};
 
 /// The interval at which an import checks whether all its lines are credited.
 const CREDITING_POLL: Duration = Duration::from_millis(500);

@@ -6,6 +6,7 @@ use service::{Distributed, DistributionPlan, DistributionStep, Service};
 use super::output::table;
 use super::{CommandError, Output, service_config};
 use crate::config::Settings;
+use crate::json::shown;
 
 /// A step or the result, as the command line shows it. In JSON, each is one line.
 #[derive(Serialize)]
@@ -16,14 +17,15 @@ enum Shown {
     Distributed { shards: i64, workers: Vec<Shards> },
 }
 
-#[derive(Serialize)]
-struct Plan {
-    shards: i64,
-    workers: usize,
-    citus_shards: usize,
-    copied_tables: Vec<String>,
-    distributed_tables: Vec<String>,
-    applications_that_move: i64,
+shown! {
+    struct Plan from plan: DistributionPlan {
+        shards: i64 = plan.shards,
+        workers: usize = plan.workers,
+        citus_shards: usize = plan.citus_shards,
+        copied_tables: Vec<String> = plan.copied,
+        distributed_tables: Vec<String> = plan.distributed,
+        applications_that_move: i64 = plan.applications,
+    }
 }
 
 #[derive(Serialize)]
@@ -37,19 +39,6 @@ impl From<DistributionStep> for Shown {
         match step {
             DistributionStep::Planned(plan) => Self::Plan(Plan::from(plan)),
             DistributionStep::Done(step) => Self::Step(step),
-        }
-    }
-}
-
-impl From<DistributionPlan> for Plan {
-    fn from(plan: DistributionPlan) -> Self {
-        Self {
-            shards: plan.shards,
-            workers: plan.workers,
-            citus_shards: plan.citus_shards,
-            copied_tables: plan.copied,
-            distributed_tables: plan.distributed,
-            applications_that_move: plan.applications,
         }
     }
 }

@@ -9,7 +9,7 @@ use service::{Actor, Export, ExportLine, Reconciled, Reconciliation, Rest, Servi
 use super::output::facts;
 use super::{CommandError, Output};
 use crate::cli::{Reconcile, RestAs};
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 /// The messages that are held, as the command line shows them.
 #[derive(Serialize)]
@@ -18,29 +18,16 @@ struct Held {
     waiting: i64,
 }
 
-/// The outcome of a reconciliation.
-#[derive(Serialize)]
-struct Shown {
-    by_receipts: usize,
-    by_export: usize,
-    discarded: usize,
-    released: String,
-    unknown: usize,
-    left: i64,
-    ended: bool,
-}
-
-impl From<Reconciled> for Shown {
-    fn from(done: Reconciled) -> Self {
-        Self {
-            by_receipts: done.by_receipts,
-            by_export: done.by_export,
-            discarded: done.discarded,
-            released: done.released.to_string(),
-            unknown: done.unknown,
-            left: done.left,
-            ended: done.ended,
-        }
+shown! {
+    /// The outcome of a reconciliation.
+    struct Shown from done: Reconciled {
+        by_receipts: usize = done.by_receipts,
+        by_export: usize = done.by_export,
+        discarded: usize = done.discarded,
+        released: String = done.released.to_string(),
+        unknown: usize = done.unknown,
+        left: i64 = done.left,
+        ended: bool = done.ended,
     }
 }
 

@@ -3,10 +3,10 @@
 use domain::incident::IncidentRecord;
 use service::{Actor, Service};
 
-use super::output::{Column, or_dash, shown};
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Incident;
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 shown! {
     /// A note as the command line shows it.

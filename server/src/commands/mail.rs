@@ -3,10 +3,10 @@
 use domain::records::MailRecord;
 use service::{Actor, Service};
 
-use super::output::{Column, or_dash, shown};
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Mail;
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 /// The number of mails per page.
 const PAGE: i64 = 200;

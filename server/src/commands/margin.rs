@@ -1,47 +1,28 @@
 //! `heliograph margin`.
 
 use domain::Timestamp;
-use domain::records::{MarginFigures, MarginLine};
-use serde::Serialize;
+use domain::records::MarginLine;
 use service::Service;
 
 use super::output::Column;
 use super::{CommandError, Output};
 use crate::cli::Margin;
-use crate::json::Amount;
+use crate::json::{Amount, shown};
 
-/// The figures of a day, an application and a prefix, as the command line shows them.
-#[derive(Serialize)]
-struct Line {
-    day: String,
-    application: String,
-    prefix: String,
-    messages: i64,
-    pages: i64,
-    segments: i64,
-    segments_per_page: String,
-    segments_without_cost: i64,
-    money_in: Amount,
-    money_out: Amount,
-    margin: Amount,
-}
-
-impl From<MarginLine> for Line {
-    fn from(line: MarginLine) -> Self {
-        let MarginFigures { messages, pages, segments, unpriced, charged, cost } = line.figures;
-        Self {
-            day: Timestamp::of_day(line.day).to_date(),
-            application: line.reference.to_string(),
-            prefix: line.rule,
-            messages,
-            pages,
-            segments,
-            segments_per_page: line.figures.ratio(),
-            segments_without_cost: unpriced,
-            money_in: Amount(charged),
-            money_out: Amount(cost),
-            margin: Amount(line.figures.margin()),
-        }
+shown! {
+    /// The figures of a day, an application and a prefix, as the command line shows them.
+    struct Line from line: MarginLine {
+        day: String = Timestamp::of_day(line.day).to_date(),
+        application: String = line.reference.to_string(),
+        prefix: String = line.rule,
+        messages: i64 = line.figures.messages,
+        pages: i64 = line.figures.pages,
+        segments: i64 = line.figures.segments,
+        segments_per_page: String = line.figures.ratio(),
+        segments_without_cost: i64 = line.figures.unpriced,
+        money_in: Amount = Amount(line.figures.charged),
+        money_out: Amount = Amount(line.figures.cost),
+        margin: Amount = Amount(line.figures.margin()),
     }
 }
 

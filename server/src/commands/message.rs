@@ -5,11 +5,11 @@ use domain::support::{MessageFile, SegmentRecord};
 use serde::Serialize;
 use service::{Actor, Refusal, Service, Settlement, UnknownMessage};
 
-use super::output::{Column, facts, or_dash, shown, table};
+use super::output::{Column, facts, or_dash, table};
 use super::{CommandError, Output, hold};
 use crate::api::record::{Charge, Report, Step};
 use crate::cli::{Message, SettleAs};
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 /// A message as the command line shows it.
 #[derive(Serialize)]

@@ -58,7 +58,6 @@ pub enum CommandError {
     Output(#[from] std::io::Error),
 }
 
-/// Runs one command.
 pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
     let output = Output::new(cli.json);
     match &cli.command {

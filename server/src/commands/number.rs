@@ -5,10 +5,10 @@ use domain::{Keyword, Reference};
 use serde::Serialize;
 use service::{Actor, Service};
 
-use super::output::{Column, or_dash, shown};
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::InboundNumber;
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 shown! {
     /// A number as the command line shows it.

@@ -66,30 +66,6 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// Declares the form in which a record is printed as JSON, with the type and the value of each
-/// field, and the conversion from the record.
-macro_rules! shown {
-    (
-        $(#[$about:meta])*
-        $vis:vis struct $name:ident from $record:tt: $of:ty {
-            $($(#[$about_field:meta])* $field_vis:vis $field:ident: $type:ty = $value:expr,)+
-        }
-    ) => {
-        $(#[$about])*
-        #[derive(serde::Serialize)]
-        $vis struct $name {
-            $($(#[$about_field])* $field_vis $field: $type,)+
-        }
-
-        impl From<$of> for $name {
-            fn from($record: $of) -> Self {
-                Self { $($field: $value,)+ }
-            }
-        }
-    };
-}
-pub(super) use shown;
-
 /// A column of a table: its heading, and the function that returns a record's cell.
 pub type Column<T> = (&'static str, fn(&T) -> String);
 

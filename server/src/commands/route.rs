@@ -7,6 +7,7 @@ use service::{RouteTrial, Service, TrialMessage, TriedRoute};
 use super::output::{Column, facts, or_dash, table};
 use super::{CommandError, Output};
 use crate::cli::RouteCommand;
+use crate::json::shown;
 
 /// The route that a message would take, and the reasons.
 #[derive(Serialize)]
@@ -29,44 +30,33 @@ struct Shown {
     routes: Vec<Line>,
 }
 
-/// A route, in the order in which routes are tried.
-#[derive(Serialize)]
-struct Line {
-    carrier: String,
-    priority: u32,
-    weight: u32,
-    order: &'static str,
-    /// The carrier's price for a segment.
-    cost: Option<String>,
-    /// The share of messages that the carrier delivered within the last hour.
-    delivered_percent: Option<u64>,
-    /// Why the message doesn't take it. Null if it may.
-    unfit: Option<String>,
+shown! {
+    /// A route, in the order in which routes are tried.
+    struct Line from tried: TriedRoute {
+        carrier: String = tried.route.carrier.clone(),
+        priority: u32 = tried.route.priority,
+        weight: u32 = tried.route.weight.get(),
+        order: &'static str = tried.route.order.as_str(),
+        /// The carrier's price for a segment.
+        cost: Option<String> = tried.cost.as_ref().map(Money::to_string),
+        /// The share of messages that the carrier delivered within the last hour.
+        delivered_percent: Option<u64> = tried.quality,
+        /// Why the message doesn't take it. Null if it may.
+        unfit: Option<String> = unfit(&tried),
+    }
 }
 
-impl From<TriedRoute> for Line {
-    fn from(tried: TriedRoute) -> Self {
-        let TriedRoute { route, cost, quality, mismatch, state } = tried;
-        let unfit = match (mismatch, state) {
-            (Some("hours"), _) => Some("it is closed at this hour".to_owned()),
-            (Some("segments_max"), _) => {
-                let max = route.segments_max.unwrap_or_default();
-                Some(format!("its carrier accepts at most {max} segments"))
-            }
-            (Some(condition), _) => Some(format!("its {condition} doesn't match")),
-            (None, Some(state)) => Some(format!("its carrier is {state}")),
-            (None, None) => None,
-        };
-        Self {
-            carrier: route.carrier,
-            priority: route.priority,
-            weight: route.weight.get(),
-            order: route.order.as_str(),
-            cost: cost.as_ref().map(Money::to_string),
-            delivered_percent: quality,
-            unfit,
+fn unfit(tried: &TriedRoute) -> Option<String> {
+    Some(match (tried.mismatch, tried.state) {
+        (Some("hours"), _) => "it is closed at this hour".to_owned(),
+        (Some("segments_max"), _) => {
+            let max = tried.route.segments_max.unwrap_or_default();
+            format!("its carrier accepts at most {max} segments")
         }
-    }
+        (Some(condition), _) => format!("its {condition} doesn't match"),
+        (None, Some(state)) => format!("its carrier is {state}"),
+        (None, None) => return None,
+    })
 }
 
 const COLUMNS: [Column<Line>; 7] = [

@@ -6,9 +6,9 @@ use domain::records::{ApplicationRecord, BatchRecord, DepositRecord};
 use domain::support::{AccountLine, Found, MaskedMessage, Owner};
 use service::Service;
 
-use super::output::{Column, or_dash, shown, table};
+use super::output::{Column, or_dash, table};
 use super::{CommandError, Output};
-use crate::json::{Amount, DateTime};
+use crate::json::{Amount, DateTime, shown};
 
 shown! {
     /// The search results as the command line shows them.

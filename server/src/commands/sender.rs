@@ -4,10 +4,10 @@ use domain::Reference;
 use domain::records::SenderRequestRecord;
 use service::{Actor, Service};
 
-use super::output::{Column, or_dash, shown};
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Sender;
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 shown! {
     /// A request for a sender name as the command line shows it.

@@ -4,10 +4,10 @@ use domain::KeyKind;
 use domain::webhook::{DisabledReason, WebhookRecord};
 use service::Service;
 
-use super::output::{Column, or_dash, shown};
+use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Webhook;
-use crate::json::DateTime;
+use crate::json::{DateTime, shown};
 
 shown! {
     /// An endpoint as the command line shows it.

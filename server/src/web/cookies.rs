@@ -7,11 +7,56 @@ use axum::http::header::{COOKIE, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
+use domain::Theme;
+use time::Duration;
 use tower_sessions::cookie::{Cookie, SameSite};
 
 /// The prefix of cookie names under HTTPS. Browsers accept such a cookie only from this exact host,
 /// and only with the attribute Secure.
 const HOST_PREFIX: &str = "__Host-";
+
+/// A cookie that outlives the session.
+pub struct Kept {
+    name: &'static str,
+    days: i64,
+}
+
+/// Identifies a browser to the accounts that signed in there.
+pub const DEVICE: Kept = Kept { name: "heliograph-device", days: 180 };
+/// The programming language that the quick start shows.
+pub const LANGUAGE: Kept = Kept { name: "heliograph-language", days: KEPT_DAYS_MAX };
+/// The browser's time zone. Pages show times in that zone from the start, unless the account chose
+/// another zone.
+pub const TIME_ZONE: Kept = Kept { name: "heliograph-time-zone", days: KEPT_DAYS_MAX };
+/// The theme of the account that is or was signed in. Pages use it before the account is read, and
+/// the sign-in page uses it without an account.
+const THEME: Kept = Kept { name: "heliograph-theme", days: KEPT_DAYS_MAX };
+/// The longest time that browsers keep a cookie.
+const KEPT_DAYS_MAX: i64 = 400;
+
+impl Kept {
+    pub fn make(&self, text: &str, is_https: bool) -> Cookie<'static> {
+        make(self.name, text.to_owned(), Duration::days(self.days), is_https)
+    }
+
+    /// Returns the value of a request's cookie.
+    pub fn of(&self, headers: &HeaderMap, is_https: bool) -> Option<String> {
+        brought(headers, self.name, is_https)
+    }
+}
+
+/// Makes the cookie of a theme. For the system's theme, removes the cookie.
+pub fn make_theme(theme: Theme, is_https: bool) -> Cookie<'static> {
+    match theme {
+        Theme::System => make(THEME.name, String::new(), Duration::ZERO, is_https),
+        Theme::Light | Theme::Dark => THEME.make(theme.as_str(), is_https),
+    }
+}
+
+/// Returns the theme in the cookie of a request.
+pub fn theme(headers: &HeaderMap, is_https: bool) -> Theme {
+    THEME.of(headers, is_https).and_then(|text| Theme::parse(&text)).unwrap_or_default()
+}
 
 /// The cookies to add to the response, besides the session's. A request carries them as an
 /// extension.
@@ -48,7 +93,7 @@ pub async fn hand_out(mut request: Request, next: Next) -> Response {
 pub fn make(
     name: &'static str,
     text: String,
-    max_age: time::Duration,
+    max_age: Duration,
     is_https: bool,
 ) -> Cookie<'static> {
     Cookie::build((cookie_name(name, is_https), text))

@@ -10,7 +10,7 @@ use axum::response::Response;
 use domain::Theme;
 use leptos::prelude::LeptosOptions;
 
-use super::theme_cookie;
+use super::cookies;
 
 /// The maximum length of a sentence that becomes a page, in bytes.
 const SENTENCE_MAX: usize = 4096;
@@ -42,7 +42,7 @@ impl ErrorPages {
     /// Returns the theme of the page that a browser asks for. Returns `None` if the client didn't
     /// ask for a page.
     pub fn asked_for(&self, headers: &HeaderMap) -> Option<Theme> {
-        wants_page(headers).then(|| theme_cookie::of(headers, self.is_https))
+        wants_page(headers).then(|| cookies::theme(headers, self.is_https))
     }
 
     /// Returns the response to send: a page instead of the sentence if the client asked for a page.

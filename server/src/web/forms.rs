@@ -30,7 +30,7 @@ use tower_sessions::Session;
 
 use super::cookies::{self, is_https};
 use super::seal::NONCE_BYTES;
-use super::{device_cookie, guard, seal};
+use super::{guard, seal};
 
 /// A kind of cookie that brings a form back to its page.
 struct Way {
@@ -118,7 +118,8 @@ impl Forms {
         if let Some(page) = page.clone() {
             request.extensions_mut().insert(CallingPage(page));
         }
-        let owner = device_cookie::of(request.headers(), is_https(&self.base_url))
+        let owner = cookies::DEVICE
+            .of(request.headers(), is_https(&self.base_url))
             .and_then(|cookie| account_of_device(&cookie));
         let session = request.extensions().get::<Session>().cloned();
         let (request, posted) = posted(request).await;

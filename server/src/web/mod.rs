@@ -1,14 +1,12 @@
 //! The portal: serves the pages of crate `app`, with sessions, headers and files.
 
 mod assets;
-mod audit_csv;
 mod changes;
 mod check_file;
 mod cookies;
 mod counted_text;
 mod csv;
 mod csv_file;
-mod device_cookie;
 mod error_pages;
 mod export;
 mod follow;
@@ -16,19 +14,13 @@ mod forms;
 mod guard;
 mod headers;
 mod import;
-mod inbound_csv;
-mod language_cookie;
 mod margin_csv;
 mod opt_outs;
-mod opt_outs_csv;
 mod overload;
 mod portal_request;
 mod seal;
 mod session_store;
 mod signed_in;
-mod statement_csv;
-mod theme_cookie;
-mod time_zone_cookie;
 
 use std::sync::{Arc, LazyLock};
 
@@ -245,12 +237,12 @@ fn others() -> [(&'static str, MethodRouter<Portal>); 13] {
     [
         (EXPORT_PATH, get(export::download)),
         (NUMBER_EXPORT_PATH, get(export::download_number)),
-        (CSV_PATH, get(csv::download)),
-        (STATEMENT_CSV_PATH, get(statement_csv::download)),
-        (INBOUND_CSV_PATH, get(inbound_csv::download)),
-        (OPT_OUTS_CSV_PATH, get(opt_outs_csv::download)),
+        (CSV_PATH, get(csv::messages)),
+        (STATEMENT_CSV_PATH, get(csv::statement)),
+        (INBOUND_CSV_PATH, get(csv::inbound)),
+        (OPT_OUTS_CSV_PATH, get(csv::opt_outs)),
         (MARGIN_CSV_PATH, get(margin_csv::download)),
-        (AUDIT_CSV_PATH, get(audit_csv::download)),
+        (AUDIT_CSV_PATH, get(csv::audit)),
         (BATCH_EVENTS_PATH, get(follow::subjects::batch)),
         (REPORT_EVENTS_PATH, get(follow::subjects::reports)),
         (FIRST_STEPS_EVENTS_PATH, get(follow::subjects::first_steps)),

@@ -15,9 +15,9 @@ use service::{ClientInfo, SecondStep, Service};
 use tokio::sync::OnceCell;
 use tower_sessions::Session;
 
-use super::cookies::{NewCookies, is_https};
+use super::cookies::{self, NewCookies, is_https};
 use super::follow::followers::Followers;
-use super::{device_cookie, language_cookie, seal, theme_cookie, time_zone_cookie};
+use super::seal;
 use crate::client_address::ClientAddress;
 use crate::webhook::Sender;
 
@@ -61,7 +61,7 @@ impl ServedRequest {
             address: address.map(|address| address.0.to_string()).unwrap_or_default(),
         };
         let is_https = is_https(&portal.site.base_url);
-        let known_by = device_cookie::of(&parts.headers, is_https);
+        let known_by = cookies::DEVICE.of(&parts.headers, is_https);
         Self {
             service: portal.service.asked_by(client.clone(), known_by),
             portal,
@@ -70,9 +70,9 @@ impl ServedRequest {
             returned_form: parts.extensions.get::<ReturnedForm>().cloned(),
             new_cookies: parts.extensions.get::<NewCookies>().cloned().unwrap_or_default(),
             is_https,
-            theme: theme_cookie::of(&parts.headers, is_https),
-            browser_zone: time_zone_cookie::of(&parts.headers, is_https),
-            language: language_cookie::of(&parts.headers, is_https),
+            theme: cookies::theme(&parts.headers, is_https),
+            browser_zone: cookies::TIME_ZONE.of(&parts.headers, is_https),
+            language: cookies::LANGUAGE.of(&parts.headers, is_https),
             account: OnceCell::new(),
         }
     }
@@ -80,10 +80,8 @@ impl ServedRequest {
     /// Makes this browser known to the account, and applies the account's theme.
     async fn remember_device(&self, account: &AccountRecord) -> Result<(), Problem> {
         self.keep_theme(account.theme);
-        let cookie = self.service.accounts().make_device_cookie(account.id).await?;
-        if let Some(cookie) = cookie {
-            let cookie = device_cookie::make(cookie, self.is_https);
-            self.new_cookies.add(cookie);
+        if let Some(cookie) = self.service.accounts().make_device_cookie(account.id).await? {
+            self.new_cookies.add(cookies::DEVICE.make(&cookie, self.is_https));
         }
         Ok(())
     }
@@ -147,8 +145,7 @@ impl PortalRequest for ServedRequest {
 
     fn keep_theme(&self, theme: Theme) {
         if theme != self.theme {
-            let cookie = theme_cookie::make(theme, self.is_https);
-            self.new_cookies.add(cookie);
+            self.new_cookies.add(cookies::make_theme(theme, self.is_https));
         }
     }
 
@@ -158,8 +155,7 @@ impl PortalRequest for ServedRequest {
 
     fn keep_browser_zone(&self, name: &str) {
         if self.browser_zone.as_deref() != Some(name) {
-            let cookie = time_zone_cookie::make(name, self.is_https);
-            self.new_cookies.add(cookie);
+            self.new_cookies.add(cookies::TIME_ZONE.make(name, self.is_https));
         }
     }
 
@@ -169,8 +165,7 @@ impl PortalRequest for ServedRequest {
 
     fn keep_language(&self, language: &str) {
         if self.language.as_deref() != Some(language) {
-            let cookie = language_cookie::make(language, self.is_https);
-            self.new_cookies.add(cookie);
+            self.new_cookies.add(cookies::LANGUAGE.make(language, self.is_https));
         }
     }
 

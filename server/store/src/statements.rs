@@ -333,9 +333,7 @@ pub async fn newest(conn: Conn<'_>, limit: i64) -> Result<Vec<BankStatement>> {
 }
 
 pub async fn under_way(conn: Conn<'_>) -> Result<Option<UnderWay>> {
-    let read = |row: &Row<'_>| {
-        from_row!(row => UnderWay { id, confirmed_by, asked_by, last_line, earlier })
-    };
+    let read = |row: &Row<'_>| from_row!(row => UnderWay { id, confirmed_by, asked_by, last_line, earlier });
     query(UNDER_WAY, ()).fetch_optional(conn, read).await
 }
 

@@ -18,16 +18,24 @@ const END: char = '\u{2069}';
 words! {
     /// The language of a text, by its ISO 639-1 code.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Locale {
-        Arabic = "ar",
-        English = "en",
-        French = "fr",
-        German = "de",
-        Portuguese = "pt",
-        Sesotho = "st",
-        Spanish = "es",
-        Swahili = "sw",
-        Zulu = "zu",
+    pub enum Locale [
+        /// The text. With a name of 11 characters, a code of 10 digits and a website of 12
+        /// characters, each fits into one segment. So only Arabic has characters that GSM-7 lacks,
+        /// and its text is short.
+        template: &'static str,
+        /// The language's name in English.
+        pub name: &'static str,
+    ] {
+        Arabic = "ar", "رمز {name}: {code}. لا تشاركه.", "Arabic";
+        English = "en", "{code} is your {name} code. Do not share it with anyone.", "English";
+        French = "fr", "{code} est votre code {name}. Ne le communiquez à personne.", "French";
+        German = "de", "{code} ist Ihr Code für {name}. Geben Sie ihn nicht weiter.", "German";
+        Portuguese = "pt", "{code} é a sua chave de acesso {name}. Nunca a revele a ninguém.",
+            "Portuguese";
+        Sesotho = "st", "{code} ke khoutu ea hau ea {name}. U se ke ua e bolella motho.", "Sesotho";
+        Spanish = "es", "{code} es su clave de {name}. No la comparta con nadie.", "Spanish";
+        Swahili = "sw", "{code} ni msimbo wako wa {name}. Usimpe mtu yeyote.", "Swahili";
+        Zulu = "zu", "{code} yikhodi yakho ye-{name}. Ungabelani ngayo nanoma ubani.", "Zulu";
     }
 }
 
@@ -37,38 +45,6 @@ impl Locale {
     pub fn of_tag(tag: &str) -> Option<Self> {
         let language = tag.split(['-', '_']).next()?;
         Self::parse(&language.to_ascii_lowercase())
-    }
-
-    /// Returns the text. With a name of 11 characters, a code of 10 digits and a website of 12
-    /// characters, each fits into one segment. So only Arabic has characters that GSM-7 lacks, and
-    /// its text is short.
-    const fn template(self) -> &'static str {
-        match self {
-            Self::Arabic => "رمز {name}: {code}. لا تشاركه.",
-            Self::English => "{code} is your {name} code. Do not share it with anyone.",
-            Self::French => "{code} est votre code {name}. Ne le communiquez à personne.",
-            Self::German => "{code} ist Ihr Code für {name}. Geben Sie ihn nicht weiter.",
-            Self::Portuguese => "{code} é a sua chave de acesso {name}. Nunca a revele a ninguém.",
-            Self::Sesotho => "{code} ke khoutu ea hau ea {name}. U se ke ua e bolella motho.",
-            Self::Spanish => "{code} es su clave de {name}. No la comparta con nadie.",
-            Self::Swahili => "{code} ni msimbo wako wa {name}. Usimpe mtu yeyote.",
-            Self::Zulu => "{code} yikhodi yakho ye-{name}. Ungabelani ngayo nanoma ubani.",
-        }
-    }
-
-    /// Returns the language's name in English.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Arabic => "Arabic",
-            Self::English => "English",
-            Self::French => "French",
-            Self::German => "German",
-            Self::Portuguese => "Portuguese",
-            Self::Sesotho => "Sesotho",
-            Self::Spanish => "Spanish",
-            Self::Swahili => "Swahili",
-            Self::Zulu => "Zulu",
-        }
     }
 
     const fn is_right_to_left(self) -> bool {

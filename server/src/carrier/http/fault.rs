@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-use ::smpp::{Fault, FaultKind, Words};
+use ::smpp::{Fault, FaultKind, fault_kinds};
 use tokio_rustls::rustls;
 
 /// A fault, with the details of its last occurrence.
@@ -17,67 +17,102 @@ pub struct HttpFault {
     pub detail: String,
 }
 
-/// The kinds of faults. [`HttpFaultKind::words`] has the sentences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HttpFaultKind {
-    NameUnknown,
-    NobodyListens,
-    Unreachable,
-    ConnectTimeout,
-    TlsNotSpoken,
-    TlsRefused,
-    CertificateUntrusted,
-    CertificateName,
-    CertificateExpired,
-    NotSent,
-    Unanswered,
-    ConnectionLost,
-    AnswerCut,
-    NotHttp,
-    Redirected,
-    AccessRefused,
-    UrlRefused,
-    Throttled,
-    RequestRefused,
-    ServerError,
-    NoRule,
-    MessageRefused,
-    MessageDeferred,
-    MessagesHeld,
-    AcceptedWithoutId,
+fault_kinds! {
+    /// The kinds of faults, in the order of a request's life.
+    pub enum HttpFaultKind;
+    NameUnknown: "http_name_unknown", "DNS",
+        "The carrier's name can't be resolved",
+        "Check \"url\" in heliograph.toml and this machine's DNS: getent hosts NAME";
+    NobodyListens: "http_nobody_listens", "connection refused",
+        "Nobody listens at the carrier's address",
+        "Check host and port of \"url\". Ask the carrier whether its API is up";
+    Unreachable: "http_unreachable", "no connection",
+        "No connection to the carrier",
+        "Check \"url\", this machine's network and its VPN to the carrier";
+    ConnectTimeout: "http_connect_timeout", "no answer to the connect",
+        "The carrier's address doesn't answer",
+        "Check \"url\" and the firewalls. Ask the carrier whether it allows this machine's IP \
+         address";
+    TlsNotSpoken: "http_tls_not_spoken", "no TLS handshake",
+        "The carrier doesn't speak TLS at this address",
+        "Check host and port of \"url\". Ask the carrier whether it allows this machine's IP \
+         address, and for its address with https. If it has none, use a VPN and http, which \
+         allow_cleartext must list";
+    TlsRefused: "http_tls_refused", "TLS alert",
+        "The carrier ended the TLS handshake",
+        "Check the name in \"url\". If the carrier wants a client certificate, set \"tls_cert\" \
+         and \"tls_key\". Otherwise ask which TLS versions it accepts";
+    CertificateUntrusted: "http_certificate_untrusted", "certificate",
+        "The carrier's certificate isn't trusted",
+        "If the carrier has its own authority or a self-signed certificate, set \"tls_ca\" to its \
+         PEM file";
+    CertificateName: "http_certificate_name", "certificate",
+        "The carrier's certificate is for another name",
+        "Use the name of the certificate in \"url\", or set \"tls_ca\" to the certificate itself";
+    CertificateExpired: "http_certificate_expired", "certificate",
+        "The carrier's certificate has expired or isn't valid yet",
+        "Check this machine's clock. Ask the carrier for a new certificate";
+    NotSent: "http_not_sent", "no request",
+        "The request wasn't sent",
+        "Check \"url\" and \"headers\" in heliograph.toml. The message is submitted again";
+    Unanswered: "http_unanswered", "no answer in time",
+        "The carrier doesn't answer",
+        "Contact the carrier. Messages without an answer are unknown. One message at a time is \
+         submitted until one is answered";
+    ConnectionLost: "http_connection_lost", "an error of the network",
+        "The connection was lost before the answer",
+        "If it recurs, check the network and contact the carrier. Messages without an answer are \
+         unknown";
+    AnswerCut: "http_answer_cut", "an incomplete body",
+        "The connection was lost in the middle of the answer",
+        "If it recurs, check the network and contact the carrier. Messages without a whole answer \
+         are unknown";
+    NotHttp: "http_not_http", "an answer that isn't HTTP",
+        "The carrier's answer isn't HTTP, so messages are unknown",
+        "Check host and port of \"url\"";
+    Redirected: "http_redirected", "3xx without a rule",
+        "The carrier's answer leads to another address, so messages are unknown",
+        "Check \"url\" and \"password\" in heliograph.toml. Heliograph doesn't follow the answer";
+    AccessRefused: "http_access_refused", "401, 403",
+        "The carrier refuses the key or this machine's address",
+        "Check \"password\", \"username\" and \"headers\" in heliograph.toml. Ask the carrier \
+         whether the account is active and allows this machine's IP address";
+    UrlRefused: "http_url_refused", "404, 405",
+        "The carrier doesn't know the URL or the method",
+        "Compare \"url\" and \"method\" in heliograph.toml with the carrier's manual";
+    Throttled: "http_throttled", "429, outcome throttled",
+        "The carrier asked us to slow down",
+        "Set \"rate\" to what the carrier allows, or ask it for more. No message is lost";
+    RequestRefused: "http_request_refused", "other 4xx without a rule",
+        "The carrier refuses the request",
+        "Compare \"body\" and \"headers\" in heliograph.toml with the carrier's manual, or add an \
+         answer rule for this status";
+    ServerError: "http_server_error", "5xx",
+        "The carrier's API has an error, so messages are unknown",
+        "If it lasts, contact the carrier with this status and time. If the carrier surely didn't \
+         accept the message, add an answer rule with the outcome retry";
+    NoRule: "http_no_rule", "another status or body without a rule",
+        "No answer rule fits the carrier's answer, so messages are unknown",
+        "Add an answer rule for it in heliograph.toml. If the answer is a web page, check \"url\"";
+    MessageRefused: "http_message_refused", "outcome refused",
+        "The carrier refused a message",
+        "If it refuses one message, check its number, sender and text. If it refuses all, contact \
+         the carrier with this status and time";
+    MessageDeferred: "http_message_deferred", "outcome retry",
+        "The carrier can't take messages now",
+        "Wait: the messages are submitted again. If it lasts, contact the carrier with this status \
+         and time";
+    MessagesHeld: "http_messages_held", "outcome hold",
+        "The carrier refuses submits of this account",
+        "Ask the carrier whether the account is active, has credit and may submit. One message at \
+         a time is tried until one is accepted";
+    AcceptedWithoutId: "http_without_id", "an accepted message without an ID",
+        "The carrier accepts messages without a message ID, so receipts match none",
+        "Compare the answer (heliograph carrier receipts NAME --json) with \"message_id\" of the \
+         answer rule in heliograph.toml. If it has no ID, ask the carrier for one";
 }
 
 impl HttpFaultKind {
-    /// Every kind, in the order of a request's life.
-    #[cfg(test)]
-    pub const ALL: [Self; 25] = [
-        Self::NameUnknown,
-        Self::NobodyListens,
-        Self::Unreachable,
-        Self::ConnectTimeout,
-        Self::TlsNotSpoken,
-        Self::TlsRefused,
-        Self::CertificateUntrusted,
-        Self::CertificateName,
-        Self::CertificateExpired,
-        Self::NotSent,
-        Self::Unanswered,
-        Self::ConnectionLost,
-        Self::AnswerCut,
-        Self::NotHttp,
-        Self::Redirected,
-        Self::AccessRefused,
-        Self::UrlRefused,
-        Self::Throttled,
-        Self::RequestRefused,
-        Self::ServerError,
-        Self::NoRule,
-        Self::MessageRefused,
-        Self::MessageDeferred,
-        Self::MessagesHeld,
-        Self::AcceptedWithoutId,
-    ];
-
     /// Returns the kind of an answer that no rule matches.
     pub const fn of_status(status: u16) -> Self {
         match status {
@@ -89,185 +124,6 @@ impl HttpFaultKind {
             500..=599 => Self::ServerError,
             _ => Self::NoRule,
         }
-    }
-
-    /// Returns the words for this kind.
-    #[expect(clippy::too_many_lines, reason = "this is a table")]
-    pub const fn words(self) -> Words {
-        let (code, sign, sentence, next_step) = match self {
-            Self::NameUnknown => (
-                "http_name_unknown",
-                "DNS",
-                "The carrier's name can't be resolved",
-                "Check \"url\" in heliograph.toml and this machine's DNS: getent hosts NAME",
-            ),
-            Self::NobodyListens => (
-                "http_nobody_listens",
-                "connection refused",
-                "Nobody listens at the carrier's address",
-                "Check host and port of \"url\". Ask the carrier whether its API is up",
-            ),
-            Self::Unreachable => (
-                "http_unreachable",
-                "no connection",
-                "No connection to the carrier",
-                "Check \"url\", this machine's network and its VPN to the carrier",
-            ),
-            Self::ConnectTimeout => (
-                "http_connect_timeout",
-                "no answer to the connect",
-                "The carrier's address doesn't answer",
-                "Check \"url\" and the firewalls. Ask the carrier whether it allows this machine's \
-                 IP address",
-            ),
-            Self::TlsNotSpoken => {
-                return Words {
-                    code: "http_tls_not_spoken",
-                    next_step: "Check host and port of \"url\". Ask the carrier whether it allows \
-                                this machine's IP address, and for its address with https. If it \
-                                has none, use a VPN and http, which allow_cleartext must list",
-                    ..FaultKind::TlsNotSpoken.words()
-                };
-            }
-            Self::TlsRefused => {
-                return Words {
-                    code: "http_tls_refused",
-                    next_step: "Check the name in \"url\". If the carrier wants a client \
-                                certificate, set \"tls_cert\" and \"tls_key\". Otherwise ask \
-                                which TLS versions it accepts",
-                    ..FaultKind::TlsRefused.words()
-                };
-            }
-            Self::CertificateUntrusted => {
-                return Words {
-                    code: "http_certificate_untrusted",
-                    ..FaultKind::CertificateUntrusted.words()
-                };
-            }
-            Self::CertificateName => {
-                return Words {
-                    code: "http_certificate_name",
-                    next_step: "Use the name of the certificate in \"url\", or set \"tls_ca\" to \
-                                the certificate itself",
-                    ..FaultKind::CertificateName.words()
-                };
-            }
-            Self::CertificateExpired => {
-                return Words {
-                    code: "http_certificate_expired",
-                    ..FaultKind::CertificateExpired.words()
-                };
-            }
-            Self::NotSent => (
-                "http_not_sent",
-                "no request",
-                "The request wasn't sent",
-                "Check \"url\" and \"headers\" in heliograph.toml. The message is submitted again",
-            ),
-            Self::Unanswered => (
-                "http_unanswered",
-                "no answer in time",
-                "The carrier doesn't answer",
-                "Contact the carrier. Messages without an answer are unknown. One message at a \
-                 time is submitted until one is answered",
-            ),
-            Self::ConnectionLost => (
-                "http_connection_lost",
-                "an error of the network",
-                "The connection was lost before the answer",
-                "If it recurs, check the network and contact the carrier. Messages without an \
-                 answer are unknown",
-            ),
-            Self::AnswerCut => (
-                "http_answer_cut",
-                "an incomplete body",
-                "The connection was lost in the middle of the answer",
-                "If it recurs, check the network and contact the carrier. Messages without a whole \
-                 answer are unknown",
-            ),
-            Self::NotHttp => (
-                "http_not_http",
-                "an answer that isn't HTTP",
-                "The carrier's answer isn't HTTP, so messages are unknown",
-                "Check host and port of \"url\"",
-            ),
-            Self::Redirected => (
-                "http_redirected",
-                "3xx without a rule",
-                "The carrier's answer leads to another address, so messages are unknown",
-                "Check \"url\" and \"password\" in heliograph.toml. Heliograph doesn't follow the \
-                 answer",
-            ),
-            Self::AccessRefused => (
-                "http_access_refused",
-                "401, 403",
-                "The carrier refuses the key or this machine's address",
-                "Check \"password\", \"username\" and \"headers\" in heliograph.toml. Ask the \
-                 carrier whether the account is active and allows this machine's IP address",
-            ),
-            Self::UrlRefused => (
-                "http_url_refused",
-                "404, 405",
-                "The carrier doesn't know the URL or the method",
-                "Compare \"url\" and \"method\" in heliograph.toml with the carrier's manual",
-            ),
-            Self::Throttled => (
-                "http_throttled",
-                "429, outcome throttled",
-                "The carrier asked us to slow down",
-                "Set \"rate\" to what the carrier allows, or ask it for more. No message is lost",
-            ),
-            Self::RequestRefused => (
-                "http_request_refused",
-                "other 4xx without a rule",
-                "The carrier refuses the request",
-                "Compare \"body\" and \"headers\" in heliograph.toml with the carrier's manual, or \
-                 add an answer rule for this status",
-            ),
-            Self::ServerError => (
-                "http_server_error",
-                "5xx",
-                "The carrier's API has an error, so messages are unknown",
-                "If it lasts, contact the carrier with this status and time. If the carrier \
-                 surely didn't accept the message, add an answer rule with the outcome retry",
-            ),
-            Self::NoRule => (
-                "http_no_rule",
-                "another status or body without a rule",
-                "No answer rule fits the carrier's answer, so messages are unknown",
-                "Add an answer rule for it in heliograph.toml. If the answer is a web page, check \
-                 \"url\"",
-            ),
-            Self::MessageRefused => (
-                "http_message_refused",
-                "outcome refused",
-                "The carrier refused a message",
-                "If it refuses one message, check its number, sender and text. If it refuses all, \
-                 contact the carrier with this status and time",
-            ),
-            Self::MessageDeferred => (
-                "http_message_deferred",
-                "outcome retry",
-                "The carrier can't take messages now",
-                "Wait: the messages are submitted again. If it lasts, contact the carrier with \
-                 this status and time",
-            ),
-            Self::MessagesHeld => {
-                return Words {
-                    code: "http_messages_held",
-                    sign: "outcome hold",
-                    ..FaultKind::SubmitHeld.words()
-                };
-            }
-            Self::AcceptedWithoutId => (
-                "http_without_id",
-                "an accepted message without an ID",
-                "The carrier accepts messages without a message ID, so receipts match none",
-                "Compare the answer (heliograph carrier receipts NAME --json) with \"message_id\" of \
-                 the answer rule in heliograph.toml. If it has no ID, ask the carrier for one",
-            ),
-        };
-        Words { code, sign, sentence, next_step }
     }
 }
 
@@ -345,6 +201,8 @@ impl fmt::Display for HttpFault {
 
 #[cfg(test)]
 mod tests {
+    use ::smpp::Words;
+
     use super::*;
 
     const GUIDE: &str = include_str!("../../../../docs/OPERATIONS.md");
@@ -352,8 +210,8 @@ mod tests {
     #[test]
     fn the_guide_has_every_fault_of_http_carriers_and_its_next_step() {
         let head = "| fault | sign | what it says | next step |\n|---|---|---|---|\n";
-        let rows = HttpFaultKind::ALL.iter().map(|kind| {
-            let Words { code, sign, sentence, next_step } = kind.words();
+        let rows = HttpFaultKind::WORDS.iter().map(|words| {
+            let Words { code, sign, sentence, next_step } = words;
             format!("| `{code}` | {sign} | {sentence}. | {next_step}. |\n")
         });
         let table: String = std::iter::once(head.to_owned()).chain(rows).collect();
