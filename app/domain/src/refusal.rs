@@ -231,7 +231,11 @@ pub enum Refusal {
     NoSuchDevice,
     #[error("A device's name has at most {DEVICE_NAME_CHARS_MAX} characters, on one line.")]
     DeviceNameInvalid,
-    #[error("The application is {status}: it can't be {}.{}", .action.participle(), By(.decided))]
+    #[error(
+        "An application that is {status} can't be {}.{}",
+        .action.participle(),
+        By(.decided)
+    )]
     StatusConflict {
         status: ApplicationStatus,
         action: StatusAction,

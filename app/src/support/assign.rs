@@ -23,8 +23,8 @@ use {
     super::queues::Queue,
     crate::portal_request::{CurrentRequest, missing_step_up, staff, step_up},
     crate::problem::Cause,
+    crate::ui::address,
     domain::approval::StaffAct,
-    leptos_router::location::Url,
 };
 
 /// The parameter with the bank ID of the deposit that was just assigned or returned.
@@ -187,8 +187,9 @@ async fn open_next_case(current: &CurrentRequest, decided: Option<&String>) -> R
     };
     let next = Queue::Deposits.next_case(current.service()).await;
     let next = next.map_err(Problem::after_change)?;
-    let separator = if next.contains('?') { '&' } else { '?' };
-    leptos_axum::redirect(&format!("{next}{separator}{DECIDED}={}", Url::escape(decided)));
+    let mark = address("", [(DECIDED, decided.as_str())]);
+    let mark = if next.contains('?') { mark.replacen('?', "&", 1) } else { mark };
+    leptos_axum::redirect(&format!("{next}{mark}"));
     Ok(())
 }
 

@@ -47,7 +47,7 @@ const REFERENCE: &str = "of";
 const NAME: &str = "name";
 const ASKED: &str = "asked";
 /// The maximum number of characters of a name in a notice.
-const NAME_CHARS_MAX: usize = 400;
+pub const NAME_CHARS_MAX: usize = 400;
 /// The path of the lists of applications. A slash and the reference lead to an application's page.
 const APPLICATIONS_PATH: &str = "/support/applications";
 

@@ -80,7 +80,7 @@ fn an_application_is_suspended_once_and_only_as_the_page_showed_it() {
     let answer = confirm(&mut staff, suspend, &page, &[("reason", "Second")]);
     assert_eq!(location(&answer), format!("{here}#problem-act"));
     let after = staff.get(&here).text();
-    assert!(after.contains("The application is Suspended: it can"), "{after}");
+    assert!(after.contains("An application that is Suspended can"), "{after}");
     assert!(after.contains("suspended the application (Active → Suspended) at"), "{after}");
     assert!(!after.contains("name=\"seen\""), "{after}");
     let shown = server.place.json(&["application", "show", reference]);

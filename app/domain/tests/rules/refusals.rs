@@ -181,7 +181,7 @@ fn sentences_say_what_they_are_about() {
         action: StatusAction::Reinstate,
         decided: None,
     };
-    assert_eq!(conflict.to_string(), "The application is Active: it can't be reinstated.");
+    assert_eq!(conflict.to_string(), "An application that is Active can't be reinstated.");
     let decided = Refusal::SenderDecided {
         status: SenderStatus::Accepted,
         decided: Some(Decided {
