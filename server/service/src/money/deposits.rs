@@ -272,7 +272,7 @@ fn place(cursor: &str) -> Result<(i64, &str)> {
 
 /// Returns the applications that the payer of a deposit may have meant: the reference or purpose
 /// that the payer wrote contains their reference or a similar one.
-pub(super) async fn suggestions(
+async fn suggestions(
     conn: Conn<'_>,
     reference: &str,
     purpose: Option<&str>,
