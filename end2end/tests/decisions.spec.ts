@@ -79,6 +79,25 @@ test('of two decisions, only the first one counts', async ({ portal, anotherBrow
   await expect(portal.button('Reject')).toHaveCount(0);
 });
 
+test('an old list shows that somebody else has decided', async ({
+  portal,
+  anotherBrowser,
+  server,
+}) => {
+  const customer = await anotherBrowser();
+  await customer.register();
+  const { reference } = await customer.createApplication(unique('A').slice(0, 9));
+  await portal.staff();
+  await portal.open('/support/senders');
+  const [{ id }] = (await server.staff('sender', 'list')).filter(
+    (request: { reference: string }) => request.reference === reference,
+  );
+  await server.staff('sender', 'accept', String(id));
+  await portal.row(reference).getByRole('button', { name: /^Accept / }).click();
+  await expect(portal.alert('This request was decided before: it is accepted.')).toBeVisible();
+  await expect(portal.row(reference)).toHaveCount(0);
+});
+
 test('staff keep the lists of reasons', async ({ portal, scripts }) => {
   await portal.staff();
   await portal.open('/support/senders');
