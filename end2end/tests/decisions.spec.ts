@@ -51,7 +51,7 @@ test('staff decide about applications and sender names, and the customer sees it
   await expect(readiness).toContainText('A payment was disputed.');
   await portal.link('Undo').click();
   await portal.confirms('Reinstate');
-  await expect(portal.main.getByText('The application is reinstated.')).toBeVisible();
+  await expect(portal.main.getByText(`Application ${reference} is reinstated.`)).toBeVisible();
   await portal.open(`/support/applications/${reference}`);
   await expect(portal.main.getByRole('button', { name: /^Suspend/ })).toBeVisible();
 
