@@ -13,18 +13,9 @@ statements! {
     /// application or close its account wait for this one. Returns no row if the account is closed.
     const HOLD: Sql = Sql::same(
         "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live'{ FOR UPDATE}");
-    /// `$1` is `[[at, kind, call, client, recipient, reason, detail]]`.
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO api_calls (reference, at, kind, call, client, recipient, reason, detail)
-            VALUES (?8, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        postgres: r"
-            INSERT INTO api_calls (reference, at, kind, call, client, recipient, reason, detail)
-            SELECT $2, (value ->> 0)::bigint, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                   value ->> 5, value ->> 6
-            FROM jsonb_array_elements($1::text::jsonb)",
-        ..Sql::ANYWHERE
-    };
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO api_calls (at, kind, call, client, recipient, reason, detail, reference)
+        {values int text text text text text text common}");
     const KEEP_LAST: Sql = Sql::same(r"
         DELETE FROM api_calls WHERE reference = $1 AND id NOT IN (
             SELECT id FROM api_calls WHERE reference = $1 ORDER BY at DESC, id DESC LIMIT $2)");

@@ -13,21 +13,11 @@ use crate::error::Result;
 const REFUSED: &str = "refused:";
 
 statements! {
-    /// `$1` is `[[carrier, name, count]]`.
-    const ADD: Sql = Sql {
-        sqlite: r"
-            INSERT INTO carrier_figures (period_ms, began_at, carrier, name, count)
-            VALUES (?4, ?5, ?1, ?2, ?3)
-            ON CONFLICT (period_ms, began_at, carrier, name)
-            DO UPDATE SET count = carrier_figures.count + excluded.count",
-        postgres: r"
-            INSERT INTO carrier_figures (period_ms, began_at, carrier, name, count)
-            SELECT $2, $3, value ->> 0, value ->> 1, (value ->> 2)::bigint
-            FROM jsonb_array_elements($1::text::jsonb) ORDER BY value ->> 0, value ->> 1
-            ON CONFLICT (period_ms, began_at, carrier, name)
-            DO UPDATE SET count = carrier_figures.count + excluded.count",
-        ..Sql::ANYWHERE
-    };
+    const ADD: Sql = Sql::same(r"
+        INSERT INTO carrier_figures (carrier, name, count, period_ms, began_at)
+        {values text text int common common}{ ORDER BY value ->> 0, value ->> 1}
+        ON CONFLICT (period_ms, began_at, carrier, name)
+        DO UPDATE SET count = carrier_figures.count + excluded.count");
     const SINCE: Sql = Sql::same(r"
         SELECT carrier, name, CAST(SUM(count) AS BIGINT) AS count
         FROM carrier_figures WHERE period_ms = $1 AND began_at > $2

@@ -47,22 +47,10 @@ statements! {
         ON CONFLICT (node) DO UPDATE SET refused_at = $2, error = $3");
     const FORGET_RELOAD: Sql = Sql::same("DELETE FROM refused_reloads WHERE node = $1");
     const FORGET_CONNECTIONS: Sql = Sql::same("DELETE FROM connections WHERE node = $1");
-    /// `$1` is `[[carrier, number, state, since, in flight, window, rate, throttled, last error,
-    /// its time]]`.
-    const WRITE_CONNECTIONS: Sql = Sql {
-        sqlite: r"
-            INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
-                throttled, last_error, last_error_at, updated_at, node)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        postgres: r"
-            INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
-                throttled, last_error, last_error_at, updated_at, node)
-            SELECT value ->> 0, (value ->> 1)::bigint, value ->> 2, (value ->> 3)::bigint,
-                   (value ->> 4)::bigint, (value ->> 5)::bigint, (value ->> 6)::bigint,
-                   (value ->> 7)::bigint, value ->> 8, (value ->> 9)::bigint, $2, $3
-            FROM jsonb_array_elements($1::text::jsonb)",
-        ..Sql::ANYWHERE
-    };
+    const WRITE_CONNECTIONS: Sql = Sql::same(r"
+        INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
+            throttled, last_error, last_error_at, updated_at, node)
+        {values text int text int int int int int text int common common}");
 }
 
 /// The stored state of a carrier. The default is the state of a carrier without stored rows.

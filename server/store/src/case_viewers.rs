@@ -9,18 +9,10 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// `$1` is `[case]`.
-    const SET: Sql = Sql {
-        sqlite: r"
-            INSERT INTO case_viewers (case_name, kind, account_id, seen_at)
-            VALUES (?1, ?2, ?3, ?4)
-            ON CONFLICT (kind, case_name, account_id) DO UPDATE SET seen_at = excluded.seen_at",
-        postgres: r"
-            INSERT INTO case_viewers (case_name, kind, account_id, seen_at)
-            SELECT value ->> 0, $2, $3, $4 FROM jsonb_array_elements($1::text::jsonb)
-            ON CONFLICT (kind, case_name, account_id) DO UPDATE SET seen_at = excluded.seen_at",
-        ..Sql::ANYWHERE
-    };
+    const SET: Sql = Sql::same(r"
+        INSERT INTO case_viewers (case_name, kind, account_id, seen_at)
+        {values text common common common}
+        ON CONFLICT (kind, case_name, account_id) DO UPDATE SET seen_at = excluded.seen_at");
     const SINCE: Sql = Sql::same(r"
         SELECT v.case_name, v.account_id, v.seen_at, a.email
         FROM case_viewers v

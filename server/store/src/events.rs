@@ -15,19 +15,9 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// `$1` is `[[application, test]]`.
-    const OPEN: Sql = Sql {
-        sqlite: r"
-            INSERT INTO event_streams (application_id, test, last_id, dropped_id)
-            VALUES (?1, ?2, 0, 0) ON CONFLICT DO NOTHING",
-        postgres: r"
-            INSERT INTO event_streams (application_id, test, last_id, dropped_id, shard)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, 0, 0, at.shard
-            FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at
-            ON CONFLICT DO NOTHING",
-        ..Sql::IN_SHARD
-    };
+    const OPEN: Sql = Sql::in_shard(r"
+        INSERT INTO event_streams (application_id, test, last_id, dropped_id{, shard})
+        {values int int 0 0 shard} ON CONFLICT DO NOTHING");
     /// `$1` is `[[application, test]]`.
     const LOCK: Sql = Sql {
         sqlite: r"
@@ -54,19 +44,9 @@ statements! {
               AND shard = $2 AND open = 0",
         ..Sql::IN_SHARD
     };
-    /// `$1` is `[[application, test, ID, type, subject, data]]`.
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO events (application_id, test, id, type, subject, data)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        postgres: r"
-            INSERT INTO events (application_id, test, id, type, subject, data, shard)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, (value ->> 4)::bigint, value ->> 5, at.shard
-            FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at",
-        ..Sql::IN_SHARD
-    };
+    const INSERT: Sql = Sql::in_shard(r"
+        INSERT INTO events (application_id, test, id, type, subject, data{, shard})
+        {values int int int int int text shard}");
     /// `$1` is `[[application, test, ID of the newest event]]`.
     const ADVANCE: Sql = Sql {
         sqlite: "UPDATE event_streams SET last_id = ?3 WHERE application_id = ?1 AND test = ?2",

@@ -30,25 +30,12 @@ statements! {
             WHERE i.created_at > $2 AND i.shard = $3",
         ..Sql::IN_SHARD
     };
-    /// `$1` is `[[application, test, key, digest, answer]]`.
-    const KEEP: Sql = Sql {
-        sqlite: r"
-            INSERT INTO idempotency (application_id, test, key, digest, answer, created_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-            ON CONFLICT (application_id, test, key)
-            DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
-                created_at = excluded.created_at",
-        postgres: r"
-            INSERT INTO idempotency (application_id, test, key, digest, answer, created_at, shard)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3,
-                   value ->> 4, $2, at.shard
-            FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at
-            ON CONFLICT (shard, application_id, test, key)
-            DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
-                created_at = excluded.created_at",
-        ..Sql::IN_SHARD
-    };
+    const KEEP: Sql = Sql::in_shard(r"
+        INSERT INTO idempotency (application_id, test, key, digest, answer, created_at{, shard})
+        {values int int text text text common shard}
+        ON CONFLICT (application_id, test, key{, shard})
+        DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
+            created_at = excluded.created_at");
 }
 
 /// The primary key of a stored answer.

@@ -48,22 +48,10 @@ statements! {
         DELETE FROM inbound_seen WHERE fingerprint IN (
             SELECT fingerprint
             FROM inbound_seen WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)");
-    /// `$1` is `[[ID, number, recipient, reference, total, sequence, esm_class, data_coding,
-    /// alphabet, payload]]`.
-    const KEEP_PARTS: Sql = Sql {
-        sqlite: r"
-            INSERT INTO inbound_parts (id, number, recipient, reference, total, sequence, esm_class,
-                data_coding, alphabet, payload, carrier, received_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        postgres: r"
-            INSERT INTO inbound_parts (id, number, recipient, reference, total, sequence, esm_class,
-                data_coding, alphabet, payload, carrier, received_at)
-            SELECT (value ->> 0)::bigint, value ->> 1, value ->> 2, (value ->> 3)::bigint,
-                   (value ->> 4)::bigint, (value ->> 5)::bigint, (value ->> 6)::bigint,
-                   (value ->> 7)::bigint, value ->> 8, value ->> 9, $2, $3
-            FROM jsonb_array_elements($1::text::jsonb)",
-        ..Sql::ANYWHERE
-    };
+    const KEEP_PARTS: Sql = Sql::same(r"
+        INSERT INTO inbound_parts (id, number, recipient, reference, total, sequence, esm_class,
+            data_coding, alphabet, payload, carrier, received_at)
+        {values int text text int int int int int text text common common}");
     /// Locks the parts of messages, and returns them in the order in which they came. `$1` is
     /// `[[carrier, number, recipient, reference, total]]`.
     const PARTS: Sql = Sql {
@@ -100,34 +88,13 @@ statements! {
         GROUP BY carrier, number, recipient, reference, total
         HAVING COUNT(DISTINCT sequence) >= total OR MIN(received_at) < $1
         ORDER BY MIN(id) LIMIT $2");
-    /// `$1` is `[[ID, application, test, number, recipient, text, segments, keyword, command]]`.
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO inbound_messages (id, application_id, test, number, recipient, body,
-                segments, keyword, optout)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        postgres: r"
-            INSERT INTO inbound_messages (id, application_id, test, number, recipient, body,
-                segments, keyword, optout, shard)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint, value ->> 3,
-                   value ->> 4, value ->> 5, (value ->> 6)::bigint, value ->> 7, value ->> 8,
-                   at.shard
-            FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at",
-        ..Sql::IN_SHARD
-    };
-    /// `$1` is `[[ID, carrier, number, recipient, text, segments]]`.
-    const KEEP: Sql = Sql {
-        sqlite: r"
-            INSERT INTO unassigned_inbound (id, carrier, number, recipient, body, segments)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        postgres: r"
-            INSERT INTO unassigned_inbound (id, carrier, number, recipient, body, segments)
-            SELECT (value ->> 0)::bigint, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                   (value ->> 5)::bigint
-            FROM jsonb_array_elements($1::text::jsonb)",
-        ..Sql::ANYWHERE
-    };
+    const INSERT: Sql = Sql::in_shard(r"
+        INSERT INTO inbound_messages (id, application_id, test, number, recipient, body, segments,
+            keyword, optout{, shard})
+        {values int int int text text text int text text shard}");
+    const KEEP: Sql = Sql::same(r"
+        INSERT INTO unassigned_inbound (id, carrier, number, recipient, body, segments)
+        {values int text text text text int}");
     const UNASSIGNED: Sql = Sql::same(r"
         SELECT id, carrier, number, recipient, body, segments
         FROM unassigned_inbound WHERE id < $1 ORDER BY id DESC LIMIT $2");

@@ -12,6 +12,10 @@
 //! - `{ids}`: the array of the IDs that PostgreSQL gets in `$1`.
 //! - `{delivery_times}`: the rows `(limit)` of the delivery time buckets, after `VALUES`.
 //!
+//! `{values int text common shard}` stands for the values of rows to insert: for each row a number
+//! and a text, then a value that all rows share, then the shard on PostgreSQL. A digit is a value,
+//! too.
+//!
 //! Braces whose text begins with a space or a comma hold a part for PostgreSQL only, such as
 //! `{ AND shard = $shard}`. There `$shard` stands for the parameter after all others.
 
@@ -83,6 +87,9 @@ pub(crate) const fn replaced<const N: usize>(text: &str, on_postgres: bool) -> (
             b'{' if at + 1 < bytes.len() && matches!(bytes[at + 1], b' ' | b',') => {
                 out.part(bytes, at + 1, on_postgres, shard)
             }
+            b'{' if begins_with(bytes, at + 1, "values ") => {
+                out.rows_to_insert(bytes, at + 1, on_postgres)
+            }
             b'{' => out.value(bytes, at + 1),
             _ => 0,
         };
@@ -138,6 +145,55 @@ impl<const N: usize> Out<N> {
                 }
             }
             end += if is_shard { "$shard".len() } else { 1 };
+        }
+        end - at
+    }
+
+    /// Writes the values of rows to insert, whose kinds stand at `at`. SQLite runs the statement
+    /// for each row, and PostgreSQL gets all rows in `$1`. Returns the length of the kinds.
+    const fn rows_to_insert(&mut self, bytes: &[u8], at: usize, on_postgres: bool) -> usize {
+        let (mut of_row, mut common, mut in_shard) = (0, 0, false);
+        let mut end = at + "values".len();
+        self.text(if on_postgres { "SELECT " } else { "VALUES (" });
+        while bytes[end] != b'}' {
+            let kind = bytes[end + 1];
+            if on_postgres || kind != b's' {
+                self.text(if end > at + "values".len() { ", " } else { "" });
+            }
+            match (kind, on_postgres) {
+                (b'0'..=b'9', _) => self.push(kind),
+                (b's', _) => in_shard = true,
+                (b'c', true) => {
+                    self.push(b'$');
+                    self.number(2 + common);
+                    common += 1;
+                }
+                (_, true) => {
+                    self.text(if kind == b'i' { "(value ->> " } else { "value ->> " });
+                    self.number(of_row);
+                    self.text(if kind == b'i' { ")::bigint" } else { "" });
+                    of_row += 1;
+                }
+                (_, false) => {
+                    of_row += 1;
+                    self.push(b'?');
+                    self.number(of_row);
+                }
+            }
+            end += 1;
+            while bytes[end] != b' ' && bytes[end] != b'}' {
+                end += 1;
+            }
+        }
+        match (on_postgres, in_shard) {
+            (false, _) => self.push(b')'),
+            (true, false) => self.text(" FROM jsonb_array_elements($1::text::jsonb)"),
+            (true, true) => {
+                self.text("at.shard FROM jsonb_array_elements($1::text::jsonb) ");
+                self.text("CROSS JOIN (SELECT shard FROM applications WHERE shard = $");
+                self.number(2 + common);
+                self.text(" LIMIT 1) AS at");
+            }
         }
         end - at
     }
@@ -220,7 +276,11 @@ const fn greatest_parameter(bytes: &[u8]) -> i64 {
 
 const fn is_at(bytes: &[u8], at: usize, name: &str) -> bool {
     let end = at + name.len();
-    if bytes.len() <= end || bytes[end] != b'}' {
+    bytes.len() > end && bytes[end] == b'}' && begins_with(bytes, at, name)
+}
+
+const fn begins_with(bytes: &[u8], at: usize, name: &str) -> bool {
+    if bytes.len() < at + name.len() {
         return false;
     }
     let mut i = 0;
@@ -251,6 +311,18 @@ mod tests {
         assert!(with_names!("VALUES {transfer_kinds}").ends_with(", (5, 'return')"));
         assert!(with_names!("VALUES {delivery_times}").ends_with(", (21600000), (86400000)"));
         assert_eq!(with_names!("{nothing} {delivered"), "{nothing} {delivered");
+    }
+
+    #[test]
+    fn rows_to_insert_are_values_or_elements_of_a_parameter() {
+        const TEXT: &str = "INSERT INTO t (a, b, c, d{, shard}) {values int text 0 common shard}";
+        assert_eq!(with_names!(TEXT), "INSERT INTO t (a, b, c, d) VALUES (?1, ?2, 0, ?3)");
+        assert_eq!(
+            with_names!(TEXT, true),
+            "INSERT INTO t (a, b, c, d, shard) SELECT (value ->> 0)::bigint, value ->> 1, 0, $2, \
+             at.shard FROM jsonb_array_elements($1::text::jsonb) \
+             CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at"
+        );
     }
 
     #[test]

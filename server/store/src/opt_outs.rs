@@ -47,20 +47,9 @@ statements! {
               AND m.id BETWEEN $3 AND $4 AND m.unit_price > 0 AND m.shard = $5",
         ..Sql::IN_SHARD
     };
-    /// `$1` is `[[application, test, number, source, ID]]`.
-    const ADD: Sql = Sql {
-        sqlite: r"
-            INSERT INTO opt_outs (application_id, test, number, source, id)
-            VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-        postgres: r"
-            INSERT INTO opt_outs (application_id, test, number, source, id, shard)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3,
-                   (value ->> 4)::bigint, at.shard
-            FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at
-            ON CONFLICT DO NOTHING",
-        ..Sql::IN_SHARD
-    };
+    const ADD: Sql = Sql::in_shard(r"
+        INSERT INTO opt_outs (application_id, test, number, source, id{, shard})
+        {values int int text text int shard} ON CONFLICT DO NOTHING");
     /// Finds the numbers that were stored with these IDs. `$1` is
     /// `[[application, test, number, ID]]`.
     const ADDED: Sql = Sql {

@@ -23,21 +23,10 @@ macro_rules! raw {
 }
 
 statements! {
-    /// `$1` is `[[ID, carrier, kind, written ID, ID in the parameter, number, state, error, raw,
-    /// message]]`.
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO raw_receipts (id, carrier, kind, written_id, parameter_id, number, state,
-                error, raw, message_id)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        postgres: r"
-            INSERT INTO raw_receipts (id, carrier, kind, written_id, parameter_id, number, state,
-                error, raw, message_id)
-            SELECT (value ->> 0)::bigint, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-                   value ->> 5, value ->> 6, value ->> 7, value ->> 8, (value ->> 9)::bigint
-            FROM jsonb_array_elements($1::text::jsonb)",
-        ..Sql::ANYWHERE
-    };
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO raw_receipts (id, carrier, kind, written_id, parameter_id, number, state,
+            error, raw, message_id)
+        {values int text text text text text text text text int}");
     // The conditions are those of the indexes.
     const NEWEST_RECEIPTS: Sql = raw!(
         "WHERE carrier = $1 ",

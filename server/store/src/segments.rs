@@ -51,35 +51,18 @@ statements! {
     /// stored with the same carrier message ID, it wasn't submitted again: its ID was stored early,
     /// before the message's other segments were answered. `$1` is `[[message, segment, segments,
     /// application, carrier message ID, status]]`.
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
-                carrier_message_id, status, submits, submitted_at)
-            VALUES (?1, ?2, ?3, ?4, ?7, ?5, ?6, 1, ?8)
-            ON CONFLICT (message_id, segment)
-            DO UPDATE SET carrier_message_id = COALESCE(
-                excluded.carrier_message_id, carrier_message_id),
-                status = CASE status WHEN {unknown} THEN excluded.status ELSE status END,
-                submits = CASE WHEN carrier_message_id = excluded.carrier_message_id
-                    THEN submits ELSE 2 END,
-                submitted_at = excluded.submitted_at",
-        postgres: r"
-            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
-                carrier_message_id, status, submits, submitted_at, shard)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3, at.shard
-            FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
-            ON CONFLICT (shard, message_id, segment)
-            DO UPDATE SET carrier_message_id = COALESCE(
+    const INSERT: Sql = Sql::in_shard(r"
+        INSERT INTO segments (message_id, segment, segments, application_id, carrier_message_id,
+            status, carrier, submitted_at, submits{, shard})
+        {values int int int int text int common common 1 shard}
+        ON CONFLICT (message_id, segment{, shard}) DO UPDATE SET
+            carrier_message_id = COALESCE(
                 excluded.carrier_message_id, segments.carrier_message_id),
-                status = CASE segments.status WHEN {unknown} THEN excluded.status
-                    ELSE segments.status END,
-                submits = CASE WHEN segments.carrier_message_id = excluded.carrier_message_id
-                    THEN segments.submits ELSE 2 END,
-                submitted_at = excluded.submitted_at",
-        ..Sql::IN_SHARD
-    };
+            status = CASE segments.status WHEN {unknown} THEN excluded.status
+                ELSE segments.status END,
+            submits = CASE WHEN segments.carrier_message_id = excluded.carrier_message_id
+                THEN segments.submits ELSE 2 END,
+            submitted_at = excluded.submitted_at");
     /// Takes the same rows as [`INSERT`]. Ignores their status: once the claim has ended, the
     /// status of a segment is unknown.
     const NAME: Sql = Sql {

@@ -66,21 +66,11 @@ macro_rules! open {
 statements! {
     const INSERT: Sql = Sql::same(
         "INSERT INTO bank_statements (created_at, last_line) VALUES ($1, 0) RETURNING id");
-    const INSERT_LINE: Sql = Sql {
-        sqlite: r"
-            INSERT INTO bank_statement_lines
-                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose,
-                    paid_on, currency)
-            VALUES (?10, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        postgres: r"
-            INSERT INTO bank_statement_lines
-                (statement_id, line, bank_id, reference, amount, outcome, payer, purpose,
-                    paid_on, currency)
-            SELECT $2, (value ->> 0)::bigint, value ->> 1, value ->> 2, (value ->> 3)::bigint,
-                value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8
-            FROM jsonb_array_elements($1::text::jsonb)",
-        ..Sql::ANYWHERE
-    };
+    const INSERT_LINE: Sql = Sql::same(r"
+        INSERT INTO bank_statement_lines
+            (line, bank_id, reference, amount, outcome, payer, purpose, paid_on, currency,
+                statement_id)
+        {values int text text int text text text text text common}");
     const LOADED: Sql = Sql::same("UPDATE bank_statements SET loaded_at = $2 WHERE id = $1");
     /// A statement whose import began before `$1` and never finished.
     const ABANDONED: Sql = Sql::same(r"

@@ -29,25 +29,11 @@ statements! {
         SELECT DISTINCT carrier, carrier_message_id
         FROM unmatched_receipts WHERE received_at > $1 ORDER BY carrier");
     const FORGET: Sql = Sql::same("DELETE FROM unmatched_receipts WHERE received_at < $1");
-    /// `$1` is `[[receipt, carrier message ID, status, error, ID in the text, ID in the parameter,
-    /// state, number, sender, reference, submitted at, received at]]`.
-    const INSERT: Sql = Sql {
-        sqlite: r"
-            INSERT INTO unmatched_receipts (receipt, carrier_message_id, status, error, text_id,
-                parameter_id, state, number, sender, user_reference, submitted_at, received_at,
-                carrier, form)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-        postgres: r"
-            INSERT INTO unmatched_receipts (receipt, carrier_message_id, status, error, text_id,
-                parameter_id, state, number, sender, user_reference, submitted_at, received_at,
-                carrier, form)
-            SELECT (value ->> 0)::bigint, value ->> 1, (value ->> 2)::bigint, value ->> 3,
-                   value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-                   (value ->> 9)::bigint, (value ->> 10)::bigint, (value ->> 11)::bigint,
-                   $2, $3
-            FROM jsonb_array_elements($1::text::jsonb)",
-        ..Sql::ANYWHERE
-    };
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO unmatched_receipts (receipt, carrier_message_id, status, error, text_id,
+            parameter_id, state, number, sender, user_reference, submitted_at, received_at,
+            carrier, form)
+        {values int text int text text text text text text int int int common common}");
     const BY_IDS: Sql = Sql {
         sqlite: r"
             SELECT receipt, carrier_message_id, status, error FROM unmatched_receipts

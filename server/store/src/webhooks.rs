@@ -134,24 +134,10 @@ statements! {
     const END_REPLAYS: Sql = Sql::in_shard(r"
         DELETE FROM webhook_replays
         WHERE webhook_id = $1 AND position >= last_id{ AND shard = $shard}");
-    /// `$1` is `[[endpoint, ID, time, event, type, delivered 0|1, status, latency, error, answer,
-    /// next attempt]]`.
-    const INSERT_ATTEMPTS: Sql = Sql {
-        sqlite: r"
-            INSERT INTO webhook_attempts (webhook_id, id, at, event_id, type, delivered, status,
-                latency_ms, error, answer, next_at)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        postgres: r"
-            INSERT INTO webhook_attempts (webhook_id, id, at, event_id, type, delivered, status,
-                latency_ms, error, answer, next_at, shard)
-            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, (value ->> 4)::bigint, (value ->> 5)::bigint,
-                   (value ->> 6)::bigint, (value ->> 7)::bigint, value ->> 8, value ->> 9,
-                   (value ->> 10)::bigint, a.shard
-            FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS a",
-        ..Sql::IN_SHARD
-    };
+    const INSERT_ATTEMPTS: Sql = Sql::in_shard(r"
+        INSERT INTO webhook_attempts (webhook_id, id, at, event_id, type, delivered, status,
+            latency_ms, error, answer, next_at{, shard})
+        {values int int int int int int int int text text int shard}");
     const ATTEMPTS: Sql = Sql::in_shard(r"
         SELECT id, at, event_id, type, delivered, status, latency_ms, error, answer, next_at
         FROM webhook_attempts WHERE webhook_id = $1 AND id < $2{ AND shard = $shard}
