@@ -18,7 +18,7 @@ use crate::ui::{
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{staff, step_up},
+    crate::portal_request::{redirect_to, staff, step_up},
     crate::problem::Cause,
 };
 
@@ -64,17 +64,13 @@ pub async fn decide_approval(
         DECLINE => service.support().decline_act(account.id, id).await?,
         _ => return Err(Cause::Unreadable.into()),
     }
-    leptos_axum::redirect(&format!("{APPROVALS_PATH}?{action}=1"));
-    Ok(())
+    redirect_to(&format!("{APPROVALS_PATH}?{action}=1"))
 }
 
 #[component]
 pub fn ApprovalsPage() -> impl IntoView {
     let form = FormState::new::<DecideApproval>("approval-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadApprovals {}
-    });
+    let data = PageData::after([form], || LoadApprovals {});
     view! { <Loaded data render=move |data| view! { <Approvals data form/> }/> }
 }
 

@@ -21,7 +21,7 @@ use crate::ui::{
 use {
     super::desk::{APPROVALS_PATH, is_own, last_decision},
     super::queues::Queue,
-    crate::portal_request::{CurrentRequest, missing_step_up, staff, step_up},
+    crate::portal_request::{CurrentRequest, missing_step_up, redirect_to, staff, step_up},
     crate::problem::Cause,
     domain::approval::StaffAct,
     service::AuditFilter,
@@ -160,8 +160,7 @@ async fn open_next_case(current: &CurrentRequest, notice: Option<&str>) -> Resul
     let next = Queue::Deposits.next_case(current.service()).await;
     let next = next.map_err(Problem::after_change)?;
     let separator = if next.contains('?') { '&' } else { '?' };
-    leptos_axum::redirect(&format!("{next}{separator}{notice}=1"));
-    Ok(())
+    redirect_to(&format!("{next}{separator}{notice}=1"))
 }
 
 #[derive(Clone, Copy)]
