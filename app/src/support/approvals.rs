@@ -19,7 +19,7 @@ use crate::ui::{
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{staff, step_up},
+    crate::portal_request::{redirect_to, staff, step_up},
     crate::problem::Cause,
     crate::ui::address,
 };
@@ -69,17 +69,13 @@ pub async fn decide_approval(
         _ => return Err(Cause::Unreadable.into()),
     }
     let request = request.unwrap_or_default();
-    leptos_axum::redirect(&address(APPROVALS_PATH, [(action.as_str(), request.as_str())]));
-    Ok(())
+    redirect_to(&address(APPROVALS_PATH, [(action.as_str(), request.as_str())]))
 }
 
 #[component]
 pub fn ApprovalsPage() -> impl IntoView {
     let form = FormState::new::<DecideApproval>("approval-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadApprovals {}
-    });
+    let data = PageData::after([form], || LoadApprovals {});
     view! { <Loaded data render=move |data| view! { <Approvals data form/> }/> }
 }
 

@@ -21,7 +21,7 @@ use crate::ui::{
 use {
     super::desk::{APPROVALS_PATH, is_own, last_decision},
     super::queues::Queue,
-    crate::portal_request::{CurrentRequest, missing_step_up, staff, step_up},
+    crate::portal_request::{CurrentRequest, missing_step_up, redirect_to, staff, step_up},
     crate::problem::Cause,
     crate::ui::address,
     domain::approval::StaffAct,
@@ -189,8 +189,7 @@ async fn open_next_case(current: &CurrentRequest, decided: Option<&String>) -> R
     let next = next.map_err(Problem::after_change)?;
     let mark = address("", [(DECIDED, decided.as_str())]);
     let mark = if next.contains('?') { mark.replacen('?', "&", 1) } else { mark };
-    leptos_axum::redirect(&format!("{next}{mark}"));
-    Ok(())
+    redirect_to(&format!("{next}{mark}"))
 }
 
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@ use super::links::{deposit_link, named_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    Choice, Downloads, Field, FormState, Loaded, Page, SearchForm, Table, address, next_link,
+    Choice, Downloads, Field, FormState, Loaded, Page, SearchForm, Table, address, next_link, query,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -31,35 +31,22 @@ pub const AUDIT_CSV_PATH: &str = "/support/audit.csv";
 #[cfg(feature = "ssr")]
 const ENTRIES: i64 = 50;
 
-/// The filters as staff typed them, and as the page's address holds them. An empty one filters
-/// nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuditAddress {
-    pub who: String,
-    pub subject: String,
-    pub action: String,
-    /// The first day, in UTC.
-    pub from: String,
-    /// The last day, in UTC.
-    pub to: String,
-    pub cursor: String,
+query! {
+    /// The filters as staff typed them, and as the page's address holds them. An empty one filters
+    /// nothing.
+    pub struct AuditAddress {
+        pub who,
+        pub subject,
+        pub action,
+        /// The first day, in UTC.
+        pub from,
+        /// The last day, in UTC.
+        pub to,
+        pub cursor,
+    }
 }
 
 impl AuditAddress {
-    /// Reads the filters. `parameter` returns the value of the parameter with a name.
-    pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
-        let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
-        Self {
-            who: text("who"),
-            subject: text("subject"),
-            action: text("action"),
-            from: text("from"),
-            to: text("to"),
-            cursor: text("cursor"),
-        }
-    }
-
     /// Returns an address with these filters, and without a cursor.
     fn address(&self, path: &str) -> String {
         address(

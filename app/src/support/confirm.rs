@@ -29,7 +29,9 @@ use {
     },
     super::desk::APPROVALS_PATH,
     super::reset_link::keep_reset_link,
-    crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
+    crate::portal_request::{
+        CurrentRequest, is_local, missing_step_up, redirect_to, staff, step_up,
+    },
     crate::problem::Cause,
     domain::approval::StaffAct,
     domain::records::AccountRecord,
@@ -178,8 +180,7 @@ pub async fn act_on(
     };
     let notice =
         [(DONE, act.as_str()), (SUBJECT, subject.as_str()), (REFERENCE, &reference), (NAME, &name)];
-    leptos_axum::redirect(&with_notice(&next, notice));
-    Ok(())
+    redirect_to(&with_notice(&next, notice))
 }
 
 /// Refuses an action if its subject isn't as the confirmation showed it, or if large price changes

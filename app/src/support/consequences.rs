@@ -166,6 +166,14 @@ fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
     sentences.map(str::to_owned).to_vec()
 }
 
+fn confirmation(
+    facts: Vec<(String, String)>,
+    effects: Vec<String>,
+    undo: impl Into<String>,
+) -> Confirmation {
+    Confirmation { facts, effects, undo: undo.into(), step_up: None }
+}
+
 /// Returns the account, the application and its balance as facts.
 fn facts_of(application: &ApplicationRecord, currency: &str) -> Vec<(String, String)> {
     let ApplicationRecord { reference, category, status, balance, .. } = application;
@@ -225,12 +233,7 @@ async fn of_application(
         (!is_possible).then_some(conflict)
     };
     Ok(Consequences {
-        confirmation: Confirmation {
-            facts: facts_of(&application, &current.site().currency),
-            effects,
-            undo: undo.to_owned(),
-            step_up: None,
-        },
+        confirmation: confirmation(facts_of(&application, &current.site().currency), effects, undo),
         name: format!("application {reference}"),
         email: Some(application.email),
         reference: Some(reference.to_string()),
@@ -309,7 +312,7 @@ fn name_confirmation(
         ]);
         (effects, format!("{CANT_UNDO} The owner can request the name again."))
     };
-    Confirmation { facts, effects, undo, step_up: None }
+    confirmation(facts, effects, undo)
 }
 
 async fn of_account(
@@ -353,7 +356,7 @@ async fn of_account(
         refused_account_act(act, &file, decided.as_ref())
     };
     Ok(Consequences {
-        confirmation: Confirmation { facts, effects, undo, step_up: None },
+        confirmation: confirmation(facts, effects, undo),
         name: format!("account {email}"),
         email: Some(email),
         seen: format!("{state} {role} {factor}"),
@@ -503,7 +506,7 @@ async fn of_number(
     let is_done = has == (act == DeskAct::AddNumber);
     Ok(Consequences {
         name: format!("number {written}"),
-        confirmation: Confirmation { facts, effects, undo: undo.to_owned(), step_up: None },
+        confirmation: confirmation(facts, effects, undo),
         email: Some(application.email),
         reference: Some(reference.to_string()),
         seen: if has { "assigned" } else { "not assigned" }.to_owned(),
@@ -574,7 +577,7 @@ async fn of_batch(
     };
     Ok(Consequences {
         name: format!("batch {id}"),
-        confirmation: Confirmation { facts, effects, undo: undo.to_owned(), step_up: None },
+        confirmation: confirmation(facts, effects, undo),
         email: Some(application.email),
         reference: Some(reference.to_string()),
         seen: if batch.pause_reason.is_some() { "paused" } else { "not paused" }.to_owned(),
@@ -635,22 +638,18 @@ async fn of_carrier(
         }
     };
     let decided = last_change(current, &name).await?;
+    let facts = vec![
+        fact("Carrier", name),
+        fact("State", state.as_str()),
+        fact("Waiting messages", waiting.to_string()),
+    ];
     let is_done = match act {
         DeskAct::Drain => drained_at.is_some(),
         DeskAct::Resume => drained_at.is_none(),
         _ => false,
     };
     Ok(Consequences {
-        confirmation: Confirmation {
-            facts: vec![
-                fact("Carrier", name),
-                fact("State", state.as_str()),
-                fact("Waiting messages", waiting.to_string()),
-            ],
-            effects,
-            undo: undo.to_owned(),
-            step_up: None,
-        },
+        confirmation: confirmation(facts, effects, undo),
         name: format!("carrier {subject}"),
         seen: format!("{}{}", drained_at.map_or("in use", |_| "drained"), last_mark(is_last)),
         refused: is_done.then(|| Refusal::NothingToDo { decided: decided.clone() }),
@@ -668,21 +667,15 @@ async fn of_reload(current: &CurrentRequest, subject: &str) -> Result<Consequenc
     let names: Vec<_> = carriers.map(|carrier| carrier.name).collect();
     let refused = delivery.refused_reloads().await?.into_iter();
     let refused = refused.map(|last| fact("Refused last time", last.error));
-    Ok(Consequences {
-        confirmation: Confirmation {
-            facts: std::iter::once(fact("Carriers now", names.join(", "))).chain(refused).collect(),
-            effects: sentences([
-                "Every running process reads carriers and routes from the settings file again.",
-                "A carrier whose settings have changed binds again. The others keep their \
-                 connections.",
-                "If the file has an error, nothing changes, and the page \"Carriers\" says why.",
-            ]),
-            undo: "To undo this, the operator restores the file, and you reload it again."
-                .to_owned(),
-            step_up: None,
-        },
-        ..Consequences::default()
-    })
+    let facts = std::iter::once(fact("Carriers now", names.join(", "))).chain(refused).collect();
+    let effects = sentences([
+        "Every running process reads carriers and routes from the settings file again.",
+        "A carrier whose settings have changed binds again. The others keep their connections.",
+        "If the file has an error, nothing changes, and the page \"Carriers\" says why.",
+    ]);
+    let undo = "To undo this, the operator restores the file, and you reload it again.";
+    let confirmation = confirmation(facts, effects, undo);
+    Ok(Consequences { confirmation, ..Consequences::default() })
 }
 
 /// Returns the text to append to a carrier's state if no other carrier is usable.
@@ -703,15 +696,12 @@ async fn of_new_incident(current: &CurrentRequest, subject: &str) -> Result<Cons
     let open = current.service().delivery().incidents().await?;
     let is_open = open.iter().any(|note| note.text == *text && note.carrier.as_deref() == carrier);
     let name = format!("the note “{text}”");
-    let confirmation = Confirmation {
-        facts: facts_of_incident(text, carrier),
-        effects: sentences([
-            "Every customer sees this note on the pages of applications and reports, with the time.",
-            "It stays there until staff end it.",
-        ]),
-        undo: "You can undo this: end the note.".to_owned(),
-        step_up: None,
-    };
+    let effects = sentences([
+        "Every customer sees this note on the pages of applications and reports, with the time.",
+        "It stays there until staff end it.",
+    ]);
+    let facts = facts_of_incident(text, carrier);
+    let confirmation = confirmation(facts, effects, "You can undo this: end the note.");
     let refused = is_open.then_some(Refusal::NothingToDo { decided: None });
     Ok(Consequences { name, confirmation, refused, ..Consequences::default() })
 }
@@ -728,12 +718,9 @@ async fn of_open_incident(
         let refused = Some(Refusal::NothingToDo { decided: None });
         return Ok(Consequences { name, refused, ..Consequences::default() });
     };
-    let confirmation = Confirmation {
-        facts: facts_of_incident(&note.text, note.carrier.as_deref()),
-        effects: sentences(["Customers no longer see this note."]),
-        undo: CANT_UNDO.to_owned(),
-        step_up: None,
-    };
+    let facts = facts_of_incident(&note.text, note.carrier.as_deref());
+    let effects = sentences(["Customers no longer see this note."]);
+    let confirmation = confirmation(facts, effects, CANT_UNDO);
     Ok(Consequences { name, confirmation, ..Consequences::default() })
 }
 
@@ -774,7 +761,7 @@ async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequ
     ]);
     Ok(Consequences {
         name,
-        confirmation: Confirmation { facts, effects, undo: CANT_UNDO.to_owned(), step_up: None },
+        confirmation: confirmation(facts, effects, CANT_UNDO),
         seen: "open".to_owned(),
         ..Consequences::default()
     })
@@ -916,12 +903,8 @@ fn price_confirmation(
     if cancels {
         let at = from.map(|at| format!("set for {} UTC", at.to_table())).unwrap_or_default();
         facts.insert(0, fact("Price change", at));
-        return Confirmation {
-            facts,
-            effects: sentences(["The change never comes into force. The current prices stay."]),
-            undo: "You can undo this: set the same price again.".to_owned(),
-            step_up: None,
-        };
+        let effects = sentences(["The change never comes into force. The current prices stay."]);
+        return confirmation(facts, effects, "You can undo this: set the same price again.");
     }
     let at = from.map_or_else(|| "At once".to_owned(), |at| format!("{} UTC", at.to_table()));
     facts.push(fact("In force from", at));
@@ -936,15 +919,11 @@ fn price_confirmation(
              on the page Prices."
         }
     };
-    Confirmation {
-        facts,
-        effects: sentences([
-            "Every customer pays the new price for messages that are accepted from then on. \
-             Messages and batches that were accepted before keep their prices.",
-            "As soon as the change is stored, customers see the new price in the portal and in the \
-             API.",
-        ]),
-        undo: undo.to_owned(),
-        step_up: None,
-    }
+    let effects = sentences([
+        "Every customer pays the new price for messages that are accepted from then on. Messages \
+         and batches that were accepted before keep their prices.",
+        "As soon as the change is stored, customers see the new price in the portal and in the \
+         API.",
+    ]);
+    confirmation(facts, effects, undo)
 }

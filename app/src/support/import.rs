@@ -186,11 +186,9 @@ pub fn ImportPage() -> impl IntoView {
     let (outcome, cursor) = (parameter("outcome"), parameter("cursor"));
     // If somebody else confirmed the statement meanwhile, the page shows it as it is now.
     let changed = forms.confirm.refused_with(|refusal| *refusal == Refusal::StatementConfirmed);
-    let data = PageData::new(move || {
+    let data = PageData::after([forms.confirm, forms.columns], move || {
         // `track` wouldn't compute the memo, and it would notify nobody.
         drop(changed.get());
-        forms.confirm.accepted.track();
-        forms.columns.accepted.track();
         LoadImport {
             statement: number(statement.get()),
             outcome: outcome.get(),

@@ -6,8 +6,11 @@ use domain::Refusal;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_router::hooks::use_query_map;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::loaded::{LeaveToSetUp, LeaveToSignIn};
+use crate::page_data::PageData;
 use crate::problem::{Cause, ComeBack, Problem, problem_anchor};
 
 /// The outcome of the form that was submitted last. A page shows either that a form was accepted or
@@ -175,6 +178,27 @@ impl FormState {
     /// Returns the text that a field had when the form came back with a problem.
     pub fn typed(&self, field: &str) -> Option<String> {
         self.problem.with_untracked(|problem| problem.as_ref()?.text_of(field))
+    }
+}
+
+impl<T> PageData<T>
+where
+    T: Clone + Send + Sync + Serialize + DeserializeOwned + 'static,
+{
+    /// Calls a server function like [`Self::new`], and also when one of the page's forms is accepted.
+    pub fn after<S, const N: usize>(
+        forms: [FormState; N],
+        function: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: ServerFn<Error = Problem, Output = T> + Serialize + Send + 'static,
+    {
+        Self::new(move || {
+            for form in forms {
+                form.accepted.track();
+            }
+            function()
+        })
     }
 }
 
