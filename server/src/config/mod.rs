@@ -55,14 +55,12 @@ const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 /// The limits of `event_days`. An event is attempted for more than two days, and an endpoint that
 /// is enabled again gets those of three days.
 const EVENT_LIMITS_DAYS: RangeInclusive<i64> = 4..=3650;
-/// The limits of `raw_receipts_days`.
 const RAW_RECEIPTS_LIMITS_DAYS: RangeInclusive<i64> = 0..=365;
 /// The limits of `text_days` and `mask_numbers_days`, if they aren't 0. An event about an inbound
 /// message reads it at each attempt, so it must stay as long as events.
 const REDACTION_LIMITS_DAYS: RangeInclusive<i64> = 4..=36_500;
 /// The limits of `mail_days` and `security_event_days`.
 const ACCOUNT_DATA_LIMITS_DAYS: RangeInclusive<i64> = 1..=3650;
-/// The limits of `call_log_days`.
 const CALL_LOG_LIMITS_DAYS: RangeInclusive<i64> = 0..=3650;
 /// The limits of `lease_seconds`. The timeouts of carriers shrink with the lease, but the time for
 /// the rest of a partly written submit doesn't. After a crash, the claimed messages wait until the

@@ -106,6 +106,7 @@ statements! {
         "FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
         WHERE l.handled_at IS NULL
           AND (l.outcome = 'conflict' OR l.outcome = 'refused' OR l.outcome = 'other-currency')
+          AND (l.outcome <> 'other-currency' OR s.done_at IS NOT NULL)
           AND s.confirmed_at <= $1"
     ));
     const INBOUND: Sql = Sql::same(waiting!(
