@@ -340,7 +340,7 @@ impl Delivery<'_> {
     ) -> Result<Vec<(WaitingReceipt, SegmentId)>> {
         let possible: Vec<Vec<String>> =
             waiting.iter().map(|waiting| stored_ids(waiting, form)).collect();
-        let (country_code, least) = self.unanswered_since();
+        let (country_code, least) = self.search_bounds();
         let ids = flat(&possible);
         let stored = segments::stored_as(tx, carrier, &ids, country_code, least).await?;
         let stored = by_receipt(&possible, stored);
@@ -455,7 +455,7 @@ impl Delivery<'_> {
         carrier: &str,
         ids: &[Vec<String>],
     ) -> Result<HashMap<usize, Vec<StoredSegment>>> {
-        let (country_code, least) = self.unanswered_since();
+        let (country_code, least) = self.search_bounds();
         let all = &flat(ids);
         let finding = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -519,7 +519,7 @@ impl Delivery<'_> {
         carrier: &str,
         receipts: &[WaitingReceipt],
     ) -> Result<Vec<Unanswered>> {
-        let (country_code, least) = self.unanswered_since();
+        let (country_code, least) = self.search_bounds();
         let written: Vec<&str> = receipts
             .iter()
             .map(|waiting| &*waiting.number)

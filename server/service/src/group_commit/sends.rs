@@ -53,7 +53,7 @@ pub(super) struct Accepted {
     clock_ms: i64,
     /// The idempotency key under which the answer is stored, and the digest of the request.
     pub(super) kept: Option<(KeptKey, String)>,
-    /// The verification whose code the message brings.
+    /// The verification whose code the message contains.
     pub(super) code: Option<CodeRow>,
 }
 
@@ -69,8 +69,8 @@ pub(super) enum Decision {
 pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
     pub(super) prices: Arc<PricesInForce>,
-    /// The part of each key's rate limit that this process took from the database. `None` if no
-    /// other process counts requests. The limit is in memory then.
+    /// The requests that this process has taken from the keys' rate limits in the database. `None`
+    /// if no other process counts requests. The limits are then in memory.
     pub(super) allowance: Option<Allowance>,
     pub(super) applications: HashMap<Reference, Funds>,
     /// The answers stored for the idempotency keys of the sends, including those of this group.
@@ -82,7 +82,8 @@ pub(super) struct AdmittedSends {
     /// How many accepted sends of this group go to each block of similar numbers. Only for
     /// applications that refuse traffic pumping.
     pub(super) pumped: HashMap<Recipient, u32>,
-    /// The verifications whose codes may not be sent.
+    /// The verifications whose codes must not be sent, because the number got another code within
+    /// the cool-down, the code was sent again meanwhile, or the verification has ended.
     pub(super) stale_codes: HashSet<VerifyId>,
     /// The recipients of codes that this group accepted.
     pub(super) got_codes: HashSet<Recipient>,
@@ -112,7 +113,7 @@ pub(super) async fn admit_all(
     slots: &mut Slots,
     lease: Lease,
 ) -> Result<(Vec<std::result::Result<Sent, Reason>>, SendingRows)> {
-    // Every installation has prices from its first start, so without prices the database is broken.
+    // Every installation has prices from its first start, so missing prices are a fault.
     let Some(prices) = prices.filter(|_| !sends.is_empty()) else {
         let answers = sends.iter().map(|_| Err(Reason::Internal)).collect();
         return Ok((answers, SendingRows::new()));
@@ -229,8 +230,8 @@ impl AdmittedSends {
         Ok(decision)
     }
 
-    /// Returns why the one-time code in a send may not be sent. `None` if it may, or if there is
-    /// none.
+    /// Returns why the one-time code in a send must not be sent. `None` if it may be sent, or if
+    /// the send has no code.
     fn refused_code(&self, application: Option<&Funds>, send: &PreparedSend) -> Option<Reason> {
         let (code, application) = (send.code.as_ref()?, application?);
         let is_stale = || {
@@ -358,8 +359,8 @@ impl AdmittedSends {
             sent,
             message,
             balance_after: (kind == KeyKind::Live).then_some(sent.balance),
-            // After its verification has expired, a code is useless. So the message expires with
-            // it.
+            // The code is useless after its verification has expired, so the message expires at
+            // that time.
             expires_at: sent
                 .code
                 .map(|code| code.expires_at)
@@ -428,12 +429,12 @@ fn block(application: &Funds, send: &PreparedSend) -> Recipient {
     (application.row.id, send.is_test(), block_of(&send.recipient).to_owned())
 }
 
-/// Returns the recipient of a send, in the form that the watch on traffic pumping uses.
+/// Returns the recipient of a send, as the detection of traffic pumping takes it.
 pub(super) fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
     (row.id, send.is_test(), &send.recipient)
 }
 
-/// Describes a send for an alarm.
+/// Describes a send that is a reason for an alarm.
 fn noted(send: &PreparedSend) -> Noted {
     let request = &send.request;
     Noted::of_number(request.number.masked(), &send.recipient, request.origin.address)
@@ -445,8 +446,8 @@ fn note(service: &Service, kind: AlarmKind, send: &PreparedSend) {
     service.inner.alarms.note_send((key.reference(), kind), address, || noted(send));
 }
 
-/// Counts a stored send for the watches on its application, which may cause alarms. A refused send
-/// causes an alarm only if it was refused as traffic pumping.
+/// Passes a stored send to the checks that can raise an alarm for its application. Of the refused
+/// sends, only one that was refused as traffic pumping is a reason for an alarm.
 pub(super) fn watch(
     service: &Service,
     row: &KeyRow,
@@ -590,9 +591,9 @@ fn claimed(
 fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     match recall::<Sent>(kept) {
         Ok(sent) => Ok(Decision::Answered(Sent { replayed: true, ..sent })),
-        // Only this send is refused, so that the other sends of the group are still stored.
+        // An error would fail the whole group, so only this send is refused.
         Err(error) => {
-            tracing::error!(detail = ?error, "a kept answer can't be read");
+            tracing::error!(detail = ?error, "the stored answer for an idempotency key can't be read");
             Err(Reason::Internal)
         }
     }
