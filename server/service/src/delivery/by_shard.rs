@@ -54,7 +54,7 @@ impl SegmentShards {
     }
 }
 
-/// A receipt with its place among the receipts that came with it.
+/// A receipt with its index among the receipts that came with it.
 type Numbered = (usize, CarrierReceipt);
 
 pub(super) fn by_shard<T>(

@@ -13,7 +13,7 @@ use store::carriers;
 use store::error::Result;
 use store::unmatched_receipts::{self, Selection};
 
-/// The most unmatched receipts of a carrier that are searched for one to the test's number.
+/// The maximum number of a carrier's unmatched receipts that are searched for the test's number.
 const SEARCHED_MAX: i64 = 200;
 
 /// A receipt that may be for a test message.
@@ -26,8 +26,8 @@ pub struct TestReceipt {
 }
 
 impl Delivery<'_> {
-    /// Keeps the receipts of a test message out of this process's figures. It may get them even if
-    /// another process submits the message.
+    /// Keeps the receipts of a test message out of this process's figures. This process may get
+    /// these receipts even if another process submits the message.
     pub fn expect_test(&self, test: &TestCommand) {
         let (number, sender) = (test.number(), test.sender.as_deref());
         let (address, _) = self.inner.router.written(&test.carrier, &number, sender);

@@ -24,8 +24,8 @@ const CARRIER_INPUTS_MAX: usize = 4096;
 /// A group that has this many results, receipts and claimed messages takes no further input from
 /// carriers.
 const ROWS_PER_GROUP: usize = 1024;
-/// The same limit for a group with sends, whose callers wait. The limit is twice the group's sends
-/// if that is more, because each send leads to a result and a receipt.
+/// The same limit for a group with sends, because their callers wait. The limit is at least twice
+/// the number of the group's sends, because each send leads to a result and a receipt.
 const ROWS_BESIDE_SENDS: usize = 256;
 /// The maximum time for which a group under load waits until it has as many sends as the previous
 /// group, so that these sends share its commit.

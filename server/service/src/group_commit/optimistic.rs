@@ -52,8 +52,8 @@ pub(super) struct OptimisticSend {
     pub(super) counted: Option<RateKey>,
     /// Both forms of an opt-out of the recipient, if the call must look them up.
     pub(super) recipient: Option<[OptedOut; 2]>,
-    /// The verification whose code the send brings, if the call must look up whether it may be
-    /// sent.
+    /// The verification whose code the send contains, if the call must look up whether the code may
+    /// be sent.
     pub(super) code: Option<VerifyId>,
     pub(super) decided: Decided,
 }

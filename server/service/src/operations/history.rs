@@ -134,7 +134,7 @@ impl Operations<'_> {
         Ok(())
     }
 
-    /// Redacts some messages. Returns false if there are no more to redact.
+    /// Masks the numbers or erases the texts of some messages. Returns false if none are left.
     async fn redact_some(&self, redaction: Redaction) -> Result<bool> {
         let days = match redaction {
             Redaction::Numbers => self.limits().mask_numbers_days,
@@ -266,8 +266,8 @@ async fn chunk(tx: &mut Tx<'_>, shards: &[Shard], range: Range) -> Result<Range>
 }
 
 /// Returns an ID, at most `below`, below which all messages are final, except those that were
-/// scheduled for a later time than that in the ID. The sweep's mark is such an ID. But it stays at
-/// the newest message, so on its own it would hold back inbound messages, for example.
+/// scheduled for a later time than that in the ID. The sweep's mark is such an ID. But the mark
+/// never passes the newest message, so on its own it would hold back inbound messages, for example.
 async fn swept_below(tx: &mut Tx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
     let low = installation::swept(tx).await?.low;
     let mut swept = below;
@@ -285,8 +285,8 @@ async fn swept_below(tx: &mut Tx<'_>, shards: &[Shard], below: i64) -> Result<i6
     Ok(swept)
 }
 
-/// Like [`chunk`], also with at most [`CHUNK`] inbound messages and messages that were scheduled for
-/// a time in the range. Those for the same millisecond stay together.
+/// Like [`chunk`], also with at most [`CHUNK`] inbound messages and messages that were scheduled
+/// for a time in the range. Messages for the same millisecond stay together.
 async fn redacted_chunk(tx: &mut Tx<'_>, shards: &[Shard], range: Range) -> Result<Range> {
     let mut range = chunk(tx, shards, range).await?;
     let first = Timestamp::from_unix_ms(ids::id_unix_ms(range.from));

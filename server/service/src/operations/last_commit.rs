@@ -26,7 +26,7 @@ const FILE: &str = "last_commit";
 /// How long the database keeps the row of an unused folder, in milliseconds.
 pub(crate) const KEPT_MS: i64 = 400 * DAY_MS;
 /// The age, in milliseconds, from which a file is ignored, because its row may have been deleted.
-/// Less than [`KEPT_MS`], because clocks differ.
+/// Well below [`KEPT_MS`], so that each younger file still has its row.
 const COUNTS_MS: i64 = 300 * DAY_MS;
 
 /// The last commit that this process knows of, also from its data folder.
