@@ -240,7 +240,7 @@ async fn count(
         if !release_rest(tx, upload, MessageStatus::Cancelled, now).await? {
             return Err(Error::Failed(Fault::Missing("batches")));
         }
-        // Those in the queue are counted when they are cancelled.
+        // The messages in the queue are counted when they are cancelled.
         let rest = upload.rows - upload.expanded_rows;
         applications::add_withdrawn(tx, upload.stream(), rest, now.day()).await?;
     }

@@ -26,7 +26,8 @@ const KEPT: [(i64, i64); 2] = [(MINUTE_MS, 2 * HOUR_MS), (HOUR_MS, 8 * DAY_MS)];
 /// The maximum number of a carrier's segments for which the time until the receipt is measured.
 /// They are a sample of all segments.
 const SAMPLES_MAX: usize = 1000;
-/// The age at which a sample without a receipt is dropped, and the interval between these sweeps.
+/// If there are [`SAMPLES_MAX`] samples, those of this age are dropped. This is also the minimum
+/// time between two such sweeps.
 const SAMPLE_LASTS: Duration = Duration::from_mins(10);
 /// How long the receipts of a test message don't count.
 const TEST_LASTS: Duration = Duration::from_mins(5);

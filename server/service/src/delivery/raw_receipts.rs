@@ -179,7 +179,7 @@ fn log_unknown_state(carrier: &str, receipt: &RawReceipt) {
     );
 }
 
-/// Returns about how much memory a receipt takes.
+/// Returns approximately how much memory a receipt takes.
 fn size(receipt: &RawReceiptRow) -> usize {
     let ids = [&receipt.written_id, &receipt.parameter_id];
     let ids: usize = ids.into_iter().flatten().map(String::len).sum();
@@ -200,7 +200,7 @@ impl RawReceipts {
 
 impl Delivery<'_> {
     /// Keeps receipts and answers for staff, in memory until [`Self::store_raw_receipts`] stores
-    /// them. Drops most answers of which many say the same.
+    /// them. Drops most of the answers to which [`SAME_INTERVAL_MS`] applies.
     pub fn keep_raw_receipts(&self, carrier: &str, receipts: Vec<RawReceipt>) {
         if self.limits().raw_receipts_days == 0 {
             return;
@@ -219,8 +219,9 @@ impl Delivery<'_> {
         }
     }
 
-    /// Counts, logs and stores the receipts with an unknown state, and removes them. They must be
-    /// durable before the carrier gets an answer: nothing else remembers them.
+    /// Counts and logs the receipts with an unknown state, stores them if `raw_receipts_days` isn't
+    /// 0, and removes them from `receipts`. They must be durable before the carrier gets an answer,
+    /// because nothing else stores them.
     pub async fn record_unknown_states(
         &self,
         carrier: &str,
@@ -254,9 +255,9 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// Stores some of the receipts that were kept since the last time. Returns how long to pause
-    /// before the next ones, so that this costs the database little, or `None` if there is nothing
-    /// left to store.
+    /// Stores some of the receipts that wait in memory. Returns how long to pause before the next
+    /// call, so that storing costs the database little. Returns `None` if nothing was left to
+    /// store.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` if the database can't be written. These receipts are then lost: they

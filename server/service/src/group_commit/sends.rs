@@ -273,7 +273,8 @@ impl AdmittedSends {
         }
         let of_group = self.pumped.get(&block(application, send)).copied().unwrap_or_default();
         let (pumping, max) = (&service.inner.pumping, limits.traffic_pumping_messages);
-        let is_pumping = pumping.refuses(to(&application.row, send), max, of_group, self.now);
+        let is_pumping =
+            pumping.refuses(pumping_recipient(&application.row, send), max, of_group, self.now);
         is_pumping.then_some(Reason::TrafficPumping)
     }
 
@@ -327,7 +328,7 @@ impl AdmittedSends {
             *self.pumped.entry(block(application, prepared)).or_default() += 1;
         }
         if kind == KeyKind::Live && application.is_nearly_spent() {
-            note(service, AlarmKind::SpendPerDay, prepared);
+            note_alarm(service, AlarmKind::SpendPerDay, prepared);
         }
         if application.row.limits().limits_recipients() {
             self.recent.entry(recipient(application, prepared)).or_default().added += 1;
@@ -430,20 +431,20 @@ fn block(application: &Funds, send: &PreparedSend) -> Recipient {
 }
 
 /// Returns the recipient of a send, as the detection of traffic pumping takes it.
-pub(super) fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
+pub(super) fn pumping_recipient<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
     (row.id, send.is_test(), &send.recipient)
 }
 
 /// Describes a send that is a reason for an alarm.
-fn noted(send: &PreparedSend) -> Noted {
+fn alarm_reason(send: &PreparedSend) -> Noted {
     let request = &send.request;
     Noted::of_number(request.number.masked(), &send.recipient, request.origin.address)
 }
 
 /// Notes that a send is a reason for an alarm.
-fn note(service: &Service, kind: AlarmKind, send: &PreparedSend) {
+fn note_alarm(service: &Service, kind: AlarmKind, send: &PreparedSend) {
     let (key, address) = (&send.request.key, send.request.origin.address);
-    service.inner.alarms.note_send((key.reference(), kind), address, || noted(send));
+    service.inner.alarms.note_send((key.reference(), kind), address, || alarm_reason(send));
 }
 
 /// Passes a stored send to the checks that can raise an alarm for its application. Of the refused
@@ -456,13 +457,18 @@ pub(super) fn watch(
 ) {
     let (request, reference) = (&send.request, send.request.key.reference());
     if *outcome == Err(Reason::TrafficPumping) {
-        note(service, AlarmKind::TrafficPumping, send);
+        note_alarm(service, AlarmKind::TrafficPumping, send);
     }
     if !outcome.as_ref().is_ok_and(|sent| sent.transid.is_some() && !sent.replayed) {
         return;
     }
-    let noted = || noted(send);
-    service.applications().watch_pumping(reference, to(row, send), row.limits(), noted);
+    let noted = || alarm_reason(send);
+    service.applications().watch_pumping(
+        reference,
+        pumping_recipient(row, send),
+        row.limits(),
+        noted,
+    );
     if !send.is_test() && request.number.kind() == Kind::International {
         service.inner.alarms.note_international(reference, service.now().day(), noted);
     }

@@ -48,7 +48,8 @@ pub(super) struct Addressee {
 }
 
 impl Service {
-    /// Returns the command that a message is. A keyword may precede it.
+    /// Returns the command in a message, if the message has only a command, or a keyword and a
+    /// command.
     pub(super) fn command(&self, message: &Arrived, keyword: Option<&Keyword>) -> Option<Command> {
         let words = &self.inner.opt_outs.words;
         match keyword {

@@ -13,8 +13,8 @@ use store::gate::Priority;
 use store::inbound::{PartsKey, StoredPart};
 use store::{Chore, Tx};
 
-/// How long after the first part of a message the others may arrive. Then the message is stored
-/// without the missing parts.
+/// How long after the first part of a message the others may arrive. After that, the message is
+/// stored without the missing parts.
 const MISSING_MS: i64 = 10 * 60 * 1000;
 /// The maximum number of parts that wait for others of their message. If a handset kept sending new
 /// parts with one reference, each further part would be slower to store.

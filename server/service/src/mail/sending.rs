@@ -23,7 +23,7 @@ const MINUTE_MS: i64 = 60_000;
 /// a day until the confirmation mail is sent, three days until the address is confirmed, and a day
 /// until the change takes effect.
 const STOP_LIFETIME_MS: i64 = 7 * 24 * 60 * MINUTE_MS;
-/// How long a process holds a mail. Submitting one takes less.
+/// How long a process leases a mail. Submitting a mail takes less.
 const LEASE_MS: i64 = 3 * MINUTE_MS;
 const PAUSE_FIRST_MS: i64 = MINUTE_MS;
 const PAUSE_LONGEST_MS: i64 = 4 * 60 * MINUTE_MS;

@@ -109,7 +109,7 @@ pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) 
 
 /// The log's line while messages are held.
 pub(super) const HELD: &str = "Messages are held: nothing is submitted until `heliograph messages \
-                               reconcile` has sorted the messages that were queued";
+                               reconcile` has decided about the queued messages";
 
 /// Returns the time one millisecond after the time in an ID.
 pub(super) fn after(id: i64) -> Timestamp {
@@ -212,7 +212,7 @@ impl Operations<'_> {
         Ok(done)
     }
 
-    /// Returns an error while rows of uploads aren't messages yet.
+    /// Returns an error while rows of held uploads aren't messages yet.
     async fn must_be_expanded(&self, since: Timestamp) -> Result<()> {
         let waiting = self.in_each_shard(|shard| async move {
             hold::unexpanded(&mut self.store().read_at(shard).await?, since).await
@@ -223,7 +223,7 @@ impl Operations<'_> {
         }
     }
 
-    /// Returns an error while messages are being submitted.
+    /// Returns an error while held messages are being submitted.
     async fn must_be_answered(&self, since: Timestamp) -> Result<()> {
         let submitting = self.in_each_shard(|shard| async move {
             hold::is_submitting(&mut self.store().read_at(shard).await?, since).await

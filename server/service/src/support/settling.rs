@@ -63,11 +63,12 @@ impl Settlement {
 }
 
 impl Support<'_> {
-    /// Makes a message final whose outcome is unknown.
+    /// Makes a message whose outcome is unknown final.
     ///
     /// # Errors
-    /// `NoSuchMessage`, `BeingSubmitted`, `StillOpen`; `OutcomeKnown`, also for a delivery if a
-    /// segment failed; `TakenByCarrier` if it was sent.
+    /// `NoSuchMessage`, `BeingSubmitted`, `StillOpen`. `OutcomeKnown`, also for
+    /// [`Settlement::Delivered`] if a segment wasn't delivered. `TakenByCarrier` for
+    /// [`Settlement::NeverSent`] if the carrier accepted a segment.
     pub async fn settle_message(
         &self,
         actor: &Actor,
@@ -112,8 +113,8 @@ impl Support<'_> {
         .await
     }
 
-    /// Submits a message once more whose outcome is unknown. Only segments that the carrier didn't
-    /// accept are submitted, to the same carrier, and none for the third time.
+    /// Submits a message whose outcome is unknown once more, to the same carrier. Submits only
+    /// segments that the carrier didn't accept, and no segment a third time.
     ///
     /// # Errors
     /// `NoSuchMessage`, `OutcomeKnown`, `StillOpen`, `BeingSubmitted`, `SubmittedTwice`.
