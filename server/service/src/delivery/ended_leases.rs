@@ -23,7 +23,8 @@ use store::timeline::{self, NewEntry};
 /// The number of claims that one transaction ends.
 const CHUNK: i64 = 500;
 /// The text in a message's timeline after its lease ended.
-const DETAIL: &str = "the process that was submitting it stopped before the carrier answered";
+const DETAIL: &str =
+    "the process that was submitting it stopped, or was too slow, before it stored an answer";
 
 /// Which leases to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

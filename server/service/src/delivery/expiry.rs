@@ -31,8 +31,8 @@ impl Delivery<'_> {
         let runs = runs.await?;
         let expired = of_tests + runs.iter().map(|run| run.expired).sum::<u64>();
         let lows: Vec<i64> = runs.iter().filter_map(|run| run.low).collect();
-        // The held messages have yet to expire, so the mark (the ID below which all messages are
-        // final) doesn't move until the hold ends.
+        // The held messages have yet to expire, so the mark doesn't move until the hold ends. All
+        // messages with IDs below the mark are final, except those that were scheduled for later.
         if held.is_none()
             && lows.len() == self.shards().count()
             && let Some(low) = lows.into_iter().min()
@@ -168,8 +168,8 @@ struct Ended {
     expired: u64,
 }
 
-/// Makes overdue messages final, or ends their time in the queue. `held` is the time since which
-/// messages are held.
+/// Makes overdue messages final, or only takes them out of the queue. `held` is the time since
+/// which messages are held.
 async fn end_overdue(
     tx: &mut Tx<'_>,
     which: OverdueOf,
@@ -229,8 +229,8 @@ pub(crate) fn least_queued(now: Timestamp) -> i64 {
     first_unexpired(now.plus_ms(-(DAYS_AHEAD_MAX + 7) * DAY_MS))
 }
 
-/// Returns the ID below which every message of a shard is final. The sweep's mark leaves out
-/// messages that were scheduled for later.
+/// Returns the ID below which every message of a shard is final. The sweep's mark alone isn't
+/// enough, because it ignores messages that were scheduled for later.
 pub(crate) async fn final_below(conn: Conn<'_>, now: Timestamp) -> Result<i64> {
     let low = installation::swept(conn).await?.low;
     // Messages that wait for a later time are all in the queue, and there may be a million of them.

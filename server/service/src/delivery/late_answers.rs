@@ -23,7 +23,7 @@ struct Settled {
     taken: Vec<Taken>,
     /// Messages that are final now.
     endings: Vec<Ending>,
-    /// Messages that the carrier refused. Their segments never reached it.
+    /// Messages of which the carrier refused every segment. Their stored segments are deleted.
     refused: Vec<Transid>,
     timeline: Vec<NewEntry>,
 }

@@ -143,7 +143,7 @@ impl Operations<'_> {
         if days == 0 {
             return Ok(false);
         }
-        // Nothing drops the messages meanwhile.
+        // Runs as the chore that drops history, so that nothing drops the messages meanwhile.
         let chore = Chore::DropHistory;
         let tx = self.store().begin_chore(chore, Shard::FIRST, Priority::Bulk).await?;
         let Some(mut tx) = tx else { return Ok(false) };
@@ -152,8 +152,9 @@ impl Operations<'_> {
         let below = swept_below(&mut tx, &shards, day).await?;
         let from = installation::redacted_low(&mut tx, redaction).await?;
         if from > day {
-            // The clock was fast and has been corrected, or the setting was raised. Otherwise the
-            // rows up to the mark would never be redacted.
+            // The mark is too high: the clock was fast and has been corrected, or the setting was
+            // raised. Without this, rows that are stored below the mark later would never be
+            // redacted.
             installation::set_redacted_low(&mut tx, redaction, day).await?;
         }
         if from >= below {

@@ -318,8 +318,8 @@ impl Operations<'_> {
         Ok(())
     }
 
-    /// Makes messages `unknown`, each with the time when a carrier may have got it. Leaves out those
-    /// that have left the queue.
+    /// Makes messages `unknown`, each with the time when a carrier may have got it. Leaves out
+    /// messages that have left the queue.
     async fn lose_some(
         &self,
         actor: &Actor,
@@ -412,8 +412,8 @@ impl Operations<'_> {
         .await
     }
 
-    /// Makes all held messages `unknown`. Those for the sandbox stay in the queue, because it
-    /// delivers to nobody.
+    /// Makes all held messages `unknown`. Messages for the sandbox stay in the queue, because the
+    /// sandbox delivers to nobody.
     async fn mark_unknown(&self, actor: &Actor, since: Timestamp) -> Result<usize> {
         const WHY: &str = "a backup was restored, and nobody knows whether it was sent before";
         let mut marked = 0;
