@@ -20,8 +20,9 @@ use store::raw_receipts::{self, RawReceiptRow, Selection};
 use store::unmatched_receipts::{self, Selection as Waiting};
 use store::{carriers, hold, queue};
 
-/// To warn staff of useless receipts, this many of a carrier's latest receipts are checked. They
-/// must be younger than [`JUDGED_MS`], and at least [`JUDGED_MIN`] of them must be useless.
+/// To warn staff of useless receipts, this many of a carrier's latest receipts are checked. Only
+/// receipts younger than [`JUDGED_MS`] count. At least [`JUDGED_MIN`] of them, and more than half,
+/// must be useless.
 const JUDGED_RECEIPTS: i64 = 50;
 const JUDGED_MS: i64 = 10 * 60 * 1000;
 const JUDGED_MIN: usize = 10;
@@ -150,8 +151,8 @@ impl Delivery<'_> {
         self.has_usable_carrier_but(conn, "", now).await
     }
 
-    /// Returns whether a route leads to a carrier that isn't drained and that any process has a
-    /// bound connection to. Ignores the carrier `name`.
+    /// Returns whether a route leads to a carrier that isn't drained and to which any process has a
+    /// bound or degraded connection. Ignores the carrier `name`.
     async fn has_usable_carrier_but(
         &self,
         conn: Conn<'_>,

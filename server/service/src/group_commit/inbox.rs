@@ -18,8 +18,8 @@ use store::error::{Error, Fault, Result, Uncertain};
 const SENDS_MAX: usize = 4096;
 /// The maximum number of sends per group. Larger groups gain little and delay everything else.
 const SENDS_PER_GROUP: usize = 512;
-/// The maximum number of waiting inputs from carriers. A connection waits for the reply to its last
-/// input, so the inbox gets full only after a fault.
+/// The maximum number of waiting inputs that aren't sends. A caller waits for the reply to its last
+/// input, so the inbox gets full only after a fault, or if thousands of codes are checked at once.
 const CARRIER_INPUTS_MAX: usize = 4096;
 /// A group that has this many results, receipts and claimed messages takes no further input from
 /// carriers.
@@ -208,7 +208,7 @@ fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxDepth {
     pub sends: usize,
-    /// Results, receipts and claims.
+    /// All other inputs: results, receipts, claims, rejections and checks of codes.
     pub carriers: usize,
 }
 
