@@ -21,8 +21,8 @@ const CHUNK: i64 = 500;
 /// many rows take about three milliseconds. With fewer rows, commits and the sends between them
 /// take most of the time. With more rows, sends wait longer.
 const PART: i64 = 200;
-/// How long a transaction cancels rows while nobody waits for it. Work that arrives meanwhile also
-/// waits for the commit, which takes longer the more rows there are.
+/// How long a transaction cancels rows while no other waits for it. Work that arrives meanwhile
+/// also waits for the commit, which takes longer the more rows there are.
 const TIME_MAX: Duration = Duration::from_millis(5);
 /// How long a run works on a batch before it looks for others.
 const RUN_TIME: Duration = Duration::from_millis(500);
@@ -104,7 +104,8 @@ impl Messages<'_> {
         Ok(last)
     }
 
-    /// Cancels rows of a batch until somebody waits to write. Returns the last of them.
+    /// Cancels rows of a batch until [`TIME_MAX`] has passed or another transaction waits to write.
+    /// Returns the last of these rows.
     async fn cancel_rows(
         &self,
         tx: &mut Tx<'_>,

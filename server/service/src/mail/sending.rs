@@ -75,7 +75,8 @@ impl Operations<'_> {
     }
 
     /// Claims at most `limit` mails that are due. No other process gets them before the lease ends.
-    /// Creates their secret links. Drops a mail with a secret link if its recipient is out of date.
+    /// Creates their secret links. Drops a mail with a secret link if its recipient is no longer
+    /// the account's current or requested email.
     pub async fn claim_mails(&self, limit: i64) -> Result<Vec<OutgoingMail>> {
         // Read first, because usually nothing is due.
         let due = outbox::next_due(&mut self.store().read().await?).await?;
@@ -173,7 +174,7 @@ impl Operations<'_> {
         self.in_transaction(work!(|tx, _| outbox::keep(tx).await.map(drop))).await
     }
 
-    /// Returns the kept mails, newest first.
+    /// Returns a page of the stored mails, newest first.
     ///
     /// # Errors
     /// `InvalidCursor`.

@@ -15,7 +15,8 @@ use store::error::Result;
 use store::recent::{self, Key};
 use store::{accounts, applications, batches, deposits, messages};
 
-/// The maximum number of accounts, and of messages, in a search result.
+/// The maximum number of accounts, of deposits, of messages, and of each shard's applications in a
+/// search result.
 const FOUND_MAX: i64 = 20;
 /// How far back the search by number or `requestid` goes when it covers all applications.
 const RECENT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
