@@ -389,8 +389,8 @@ impl Service {
         Ok(())
     }
 
-    /// Answers the pending requests, stores the API calls, key uses, throttled attempts, carriers'
-    /// figures and raw receipts that are still in memory, and closes the database.
+    /// Answers the pending requests, stores the API calls, key uses, alarms, throttled attempts,
+    /// carriers' figures and raw receipts that are still in memory, and closes the database.
     pub async fn close(&self) {
         self.inner.group_commit.close().await;
         self.store_notes().await;
@@ -406,9 +406,9 @@ impl Service {
         }
     }
 
-    /// Stores the API calls, key uses, throttled attempts, carriers' figures and raw receipts that
-    /// are still in memory, so that a stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if
-    /// the database doesn't answer.
+    /// Stores the API calls, key uses, alarms, throttled attempts, carriers' figures and raw
+    /// receipts that are still in memory, so that a stop doesn't lose them. Gives up after
+    /// [`NOTES_TIMEOUT`] if the database doesn't answer.
     async fn store_notes(&self) {
         let stored = async {
             self.applications().store_key_uses().await?;
@@ -455,8 +455,8 @@ impl Service {
         self.inner.group_commit.figures()
     }
 
-    /// Returns the [`Notify`] for the tasks that submit messages. It fires after a carrier was
-    /// drained or resumed.
+    /// Returns the [`Notify`] for the tasks that submit messages. It wakes all of them after a
+    /// carrier was drained or resumed, and after a hold began or ended.
     pub fn drained(&self) -> &Notify {
         &self.inner.wakeups.drained
     }
@@ -473,8 +473,8 @@ impl Service {
         &self.inner.wakeups.queued
     }
 
-    /// Returns the [`Notify`] for the task that expands uploads. It fires after each accepted
-    /// upload.
+    /// Returns the [`Notify`] for the task that expands uploads. It fires after an upload was
+    /// accepted, paused, resumed or cancelled, and after the clock of a test key was moved.
     pub fn batch_accepted(&self) -> &Notify {
         &self.inner.wakeups.batch_accepted
     }
@@ -485,8 +485,8 @@ impl Service {
         &self.inner.wakeups.clock_moved
     }
 
-    /// Returns the [`Notify`] for the task that requeues deferred messages. It fires after each
-    /// reinstatement.
+    /// Returns the [`Notify`] for the task that requeues deferred messages. It fires after an
+    /// application was reinstated or an account was enabled.
     pub fn reinstated(&self) -> &Notify {
         &self.inner.wakeups.reinstated
     }

@@ -106,8 +106,8 @@ impl Delivery<'_> {
         self.perhaps_taken(tx, lost, DETAIL, (now, now)).await
     }
 
-    /// Stores that carriers may have these messages, and says in their timelines why nobody knows.
-    /// The times are those of the change and of the submit.
+    /// Stores that carriers may have these messages, and says in their timelines why the outcome is
+    /// unknown. The times are those of the change and of the submit.
     pub(crate) async fn perhaps_taken(
         &self,
         tx: &mut Tx<'_>,

@@ -192,7 +192,8 @@ impl Figures {
 }
 
 impl OfCarrier {
-    /// Begins to measure the time until the receipts of these segments, as far as there is space.
+    /// Begins to measure the time until the receipts of these segments, up to [`SAMPLES_MAX`]
+    /// samples.
     fn take_samples(&mut self, ids: &[&str]) {
         let now = Instant::now();
         if self.samples.len() >= SAMPLES_MAX && self.samples_checked_at + SAMPLE_LASTS < now {
@@ -306,7 +307,7 @@ impl Delivery<'_> {
     }
 }
 
-/// Whether `test`, the number or carrier message ID of a test message, is that of a receipt. A
+/// Whether a receipt is for the test message with the number or carrier message ID `test`. A
 /// receipt may leave out the plus sign of a number, or have no number.
 fn is_of_test(test: &str, receipt: &CarrierReceipt) -> bool {
     test.trim_start_matches('+') == receipt.number.trim_start_matches('+')

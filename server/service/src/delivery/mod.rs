@@ -361,7 +361,8 @@ async fn claim_found(
 }
 
 impl Delivery<'_> {
-    /// Resumes messages that were deferred for a suspension that is over.
+    /// Resumes messages that were deferred because their application was suspended or its account
+    /// disabled, once that is over.
     pub async fn resume_deferred(&self) -> Result<()> {
         let resumed = self.in_each_shard(|shard| self.resume_at(shard));
         if resumed.await?.into_iter().any(|resumed| resumed > 0) {

@@ -34,10 +34,10 @@ const CHUNK: usize = 500;
 const PAUSE_FACTOR: u32 = 49;
 /// The shortest time between two log lines about unknown states of a carrier.
 const UNKNOWN_STATE_LOG_INTERVAL_MS: i64 = 60_000;
-/// The shortest time between two answers of a carrier that are kept although they only ask us to
-/// slow down, or accept a message without an ID. Thousands of them may come in a second, and all say
-/// the same. Other answers are kept without such a limit: each is about a message of its own, and a
-/// carrier that refuses every message gets one message at a time.
+/// The minimum time between two kept answers of a carrier that only ask us to slow down, or that
+/// accept a message without an ID. Thousands of these may come in a second, and all say the same.
+/// Other answers are all kept: each is about a different message, and a carrier that refuses every
+/// message gets one message at a time.
 const SAME_INTERVAL_MS: i64 = 1000;
 
 /// A receipt as a carrier sent it, or an answer to a submit.

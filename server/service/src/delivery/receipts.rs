@@ -660,7 +660,7 @@ fn the_one<'a>(
         };
         receipt.submitted_at.is_some_and(is_close) && has_sender(c)
     };
-    // These are few numbers, so the other checks run on few segments.
+    // `meant` has few numbers, so the other checks run on few segments.
     let meant = network.numbers_meant(carrier, &[receipt.number.as_str()]);
     let mut fitting = unanswered.iter().filter(|c| {
         meant.contains(&c.address)

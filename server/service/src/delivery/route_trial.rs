@@ -88,7 +88,7 @@ impl Delivery<'_> {
                 route: route.clone(),
             })
             .collect();
-        // A number that leaves nothing to chance but the weights.
+        // With this random number, [`RouteOrder::Quality`] never tries the worse routes.
         let choice = network.routes.choose(&facts, 1, |name| avoided(name).is_none(), &[]);
         let (carrier, outcome) = match choice {
             Choice::Carrier(carrier) => {

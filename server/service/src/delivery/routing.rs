@@ -545,8 +545,9 @@ impl Delivery<'_> {
         if waits && !router.is_usable(carrier) && !router.has_other(carrier) {
             return Ok(());
         }
-        // Messages that wait for a route to open are due again after this time. With a later time, a
-        // large backlog would never end.
+        // Each chunk reads the rows that are due at this time. Messages that wait for a route to
+        // open get a later due time. If the time were read again for each chunk, a large backlog
+        // would never end.
         let now = self.now();
         let rerouting = self.in_each_shard(|shard| self.reroute_at(shard, carrier, now));
         rerouting.await.map(drop)
@@ -589,7 +590,8 @@ impl Delivery<'_> {
         let network = router.network();
         let stays = router.is_usable(carrier) && carrier != NO_CARRIER;
         let openings = OnceCell::new();
-        // A carrier may have got a message by a route that the settings don't have yet.
+        // While messages are held, none is rejected here: a carrier may have got it by a route that
+        // the settings still lack.
         let is_held = hold::since(&mut tx).await?.is_some();
         for row in queue::routed(&mut tx, &waiting).await? {
             if stays && network.leads_to(carrier, &facts(&row), now) {

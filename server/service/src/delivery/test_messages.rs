@@ -19,7 +19,7 @@ const SEARCHED_MAX: i64 = 200;
 /// A receipt that may be for a test message.
 #[derive(Clone, Debug)]
 pub struct TestReceipt {
-    /// The ID that it has, as far as it has one.
+    /// The receipt's message ID. Empty if it has none.
     pub id: String,
     pub status: MessageStatus,
     pub error: Option<String>,

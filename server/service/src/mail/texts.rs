@@ -176,7 +176,7 @@ pub(crate) fn account_closed() -> Mail {
     }
 }
 
-/// Tells a person that they became staff, or that they no longer are.
+/// Reports that a person became staff or no longer is.
 pub(crate) fn role_changed(staff: bool) -> Mail {
     let (subject, body) = if staff {
         (

@@ -64,14 +64,14 @@ pub enum CopyError {
          `heliograph distribute` on it after the copy"
     )]
     Distributed,
-    #[error("the database to copy violates its invariants, nothing was copied:\n{}", .0.join("\n"))]
+    #[error("the source database violates its invariants; nothing was copied:\n{}", .0.join("\n"))]
     Violations(Vec<String>),
     #[error(
-        "rows of an upload can't be read from {path}, nothing was copied: {why}. Is the data \
+        "rows of an upload can't be read from {path}; nothing was copied: {why}. Is the data \
          folder right? If they are lost, serve the database once more: that releases their price"
     )]
     Spool { path: String, why: String },
-    #[error("the copy differs from the source, nothing was kept:\n{}", .0.join("\n"))]
+    #[error("the copy differs from the source; nothing was kept:\n{}", .0.join("\n"))]
     Differs(Vec<String>),
     #[error("{}", .0.for_operator())]
     Failed(#[from] Error),

@@ -53,7 +53,8 @@ pub(super) struct Proof {
 pub(super) struct Proven {
     pub(super) shard: Shard,
     pub(super) held: HeldMessage,
-    /// When the carrier got it, as far as the proof tells.
+    /// When the carrier got the message according to its first proof. If the proof has no time,
+    /// when the message was due.
     pub(super) at: Timestamp,
     /// The proofs that fit, by their indexes.
     proofs: Vec<usize>,

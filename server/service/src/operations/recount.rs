@@ -16,7 +16,7 @@ const APPLICATIONS: i64 = 100;
 /// The number of transfers of each application that are recounted.
 const TRANSFERS: i64 = 200;
 /// The reason in the mail to the application's owner.
-const REASON: &str = "A check of the application's balance failed. We look into it.";
+const REASON: &str = "A check of the application's balance failed. We are looking into it.";
 
 /// The progress of this process's recount, and the broken ledgers that it found.
 #[derive(Default)]

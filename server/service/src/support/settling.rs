@@ -1,5 +1,4 @@
-//! Decisions of staff about messages whose outcome was unknown, based on what the carrier told
-//! them.
+//! Decisions of staff about messages whose outcome was unknown, based on what the carrier reported.
 
 use domain::support::SegmentRecord;
 use domain::{DeliveryError, MessageStatus, Submission, Timestamp, Transid};

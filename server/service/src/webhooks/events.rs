@@ -157,7 +157,7 @@ async fn filtered(
     Ok((found, last))
 }
 
-/// Adds the data to events. Leaves out events whose message or batch was deleted.
+/// Adds the data to events. Leaves out events whose message, batch or inbound message was deleted.
 pub(super) async fn described(
     conn: Conn<'_>,
     stream: EventStream,
