@@ -106,9 +106,10 @@ impl Pumping {
         }
     }
 
-    /// Returns whether a message to this number is traffic pumping, if only `max` messages to
-    /// similar numbers are allowed, and `more` are about to be stored. If so, messages to
-    /// neighbouring numbers are refused for some minutes, too.
+    /// Returns whether a message to this number is traffic pumping. It is if `max` messages to
+    /// similar numbers are stored or, with `more`, about to be stored. For some minutes after such
+    /// a refusal, messages to neighbouring numbers are traffic pumping, too. So are all messages to
+    /// a suspicious country.
     pub(crate) fn refuses(&self, to: To<'_>, max: u32, more: u32, now: Timestamp) -> bool {
         let (application, test, number) = to;
         let of = |part: &str| (application, test, part.to_owned());
