@@ -1,4 +1,4 @@
-//! Ends leases that are over. The process that held such a lease has stopped or was too slow.
+//! Ends leases that have expired. The process that held such a lease has stopped or was too slow.
 
 use domain::ids::Shard;
 use domain::{MessageStatus, Submission, Timestamp, Transid};

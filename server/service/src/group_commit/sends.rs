@@ -279,7 +279,7 @@ impl AdmittedSends {
     }
 
     /// Counts a send against the rate limit of its key, and subtracts its price from the
-    /// application's balance. The prices of earlier sends of this group are subtracted already. A
+    /// application's balance. The balance no longer has the prices of this group's earlier sends. A
     /// dry run counts against the rate limit, too, but subtracts nothing.
     fn charge(
         &mut self,

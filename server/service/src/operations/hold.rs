@@ -2,8 +2,8 @@
 //!
 //! A backup lacks what happened after it. Messages that were queued at the time of the backup may
 //! have been submitted since. Therefore, a process that finds the database at a new place holds all
-//! messages: it accepts receipts, but submits nothing. Uploads go on to become messages, because
-//! only messages can be reconciled.
+//! messages: it accepts receipts, but submits nothing. Rows of uploads still become messages,
+//! because only messages can be reconciled.
 
 use domain::ids::{Shard, id_unix_ms};
 use domain::{LostAnswer, MessageStatus, Money, Timestamp, Transid};
