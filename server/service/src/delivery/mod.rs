@@ -73,9 +73,9 @@ pub struct Lease {
     /// When the lease ends, by the wall clock. The clocks of the nodes agree only roughly.
     pub until: Timestamp,
     /// No submit of the claim may start after this time, because other processes may claim the
-    /// messages soon. Uses the monotonic clock, which goes on while a process is stopped: a process
-    /// that continues later sees that the time has passed. (This clock may stop too if the whole
-    /// machine is suspended.)
+    /// messages soon. Uses the monotonic clock, which goes on while the process is stopped, so a
+    /// process that continues later sees that the time has passed. If the whole machine is
+    /// suspended, this clock may stop too.
     pub not_after: Instant,
 }
 

@@ -430,8 +430,9 @@ impl Delivery<'_> {
         Ok(false)
     }
 
-    /// Returns the bounds of a search for a receipt's segment: the country code that carriers put
-    /// before local numbers, and the smallest ID of a message that a receipt may still be for.
+    /// Returns the bounds of a search for a receipt's segment. They are the country code that
+    /// carriers put before local numbers, and the smallest ID of a message that may still get a
+    /// receipt.
     pub(super) fn search_bounds(&self) -> (&str, i64) {
         let country_code = &self.inner.router.country_code;
         let oldest = self.now().plus_ms(-KEPT_MS - DAY_MS);
@@ -486,9 +487,9 @@ impl Delivery<'_> {
     /// A receipt stays unmatched if it is stored at the same time as the response to its submit.
     /// The transaction that stores the response finds no receipt. The transaction that stores the
     /// receipt finds no such carrier message ID and keeps the receipt as unmatched. Neither sees
-    /// the other's rows: the two have crossed. A receipt also stays unmatched if an SQL call of
-    /// another process stores the response, because a process passes to its calls only the IDs of
-    /// receipts that it has kept as unmatched itself.
+    /// the other's rows: the two have crossed. A receipt also stays unmatched if another process
+    /// stores the response by an SQL call: such a call matches no unmatched receipts, and each
+    /// process knows only the IDs of its own ones.
     pub async fn match_crossed(&self) -> Result<usize> {
         // On SQLite, transactions run one after the other, so a receipt and a response can't cross.
         if !self.store().dialect().is_shared() {

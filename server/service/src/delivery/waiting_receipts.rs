@@ -119,9 +119,9 @@ struct StoredSegment {
 impl Delivery<'_> {
     /// Matches unmatched receipts again. If a process died before it stored an answer, the
     /// message's receipt matches by the fields other than the carrier message ID after the lease
-    /// has ended. All receipts of a carrier are matched again after the setting `message_id` of the
-    /// carrier has changed, and receipts with an unknown state are applied once the settings name
-    /// the state. Returns how many were matched.
+    /// has ended. After a carrier's setting `message_id` has changed, all of its unmatched receipts
+    /// are matched again. Receipts with an unknown state are applied once the settings name the
+    /// state. Returns how many were matched.
     pub async fn match_waiting(&self) -> Result<usize> {
         let mut matched = 0;
         for carrier in &self.inner.router.network().carriers {

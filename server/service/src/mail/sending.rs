@@ -19,9 +19,9 @@ use store::query::Conn;
 use store::{accounts, api_calls, confirmations, known_devices};
 
 const MINUTE_MS: i64 = 60_000;
-/// How long a link that stops a change of the email is valid. It is longer than a change can take:
-/// a day until the confirmation mail is sent, three days until the address is confirmed, and a day
-/// until the change takes effect.
+/// How long a link that stops a change of the email is valid. A change takes at most five days: one
+/// until the confirmation mail is sent, three until the address is confirmed, and one until the
+/// change takes effect.
 const STOP_LIFETIME_MS: i64 = 7 * 24 * 60 * MINUTE_MS;
 /// How long a process leases a mail. Submitting a mail takes less.
 const LEASE_MS: i64 = 3 * MINUTE_MS;

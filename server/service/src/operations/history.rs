@@ -1,6 +1,6 @@
-//! History: dropping old messages by day or week, removing numbers and texts from those that stay,
-//! folding the counts of past days and quarter hours, and with PostgreSQL creating the tables of
-//! the coming days.
+//! The upkeep of stored messages. Drops old ones by day or week, and removes numbers and texts from
+//! those that stay. Folds the counts of past days and quarter hours. With PostgreSQL, creates the
+//! tables of the coming days.
 
 use std::time::Duration;
 

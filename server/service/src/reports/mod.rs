@@ -40,8 +40,8 @@ pub struct MessageFilter {
     pub transid: Option<Transid>,
     pub requestid: Option<String>,
     pub batchid: Option<BatchId>,
-    /// Only messages to this number, in any form: a message to a number of the home country is
-    /// stored as it was sent, with the country code or without it.
+    /// Only messages to this number, in any form. A number of the home country is stored as it was
+    /// sent, with the country code or without it.
     pub number: Option<Number>,
     pub status: Option<MessageStatus>,
     /// Only messages accepted at or after this time.

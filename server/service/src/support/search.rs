@@ -42,7 +42,8 @@ impl Support<'_> {
     /// - the number or `requestid` of messages of the last 7 days
     ///
     /// If the text begins with an email or a reference and a space, the search covers only the
-    /// messages of that account or application, by number or `requestid`, but of any age.
+    /// messages of that account or application. It finds them by number or `requestid`, whatever
+    /// their age.
     ///
     /// # Errors
     /// `Failed` if the database can't be read, or if too many searches are running. In the second

@@ -107,9 +107,8 @@ impl Messages<'_> {
     /// its code was sent again.
     ///
     /// # Errors
-    /// Also refuses with `NotFound` if the application has no such verification, and with
-    /// `VerifyEnded` if the verification allows no more attempts, or if its code was sent as often
-    /// as allowed.
+    /// Also `NotFound` if the application has no such verification. `VerifyEnded` if the
+    /// verification allows no more attempts, or if its code was sent as often as allowed.
     pub async fn start_verification(
         &self,
         access: &KeyAccess,
