@@ -1,5 +1,5 @@
-//! The operations of Heliograph: register, create an application, send, claim, credit a deposit.
-//! This code calls these operations verbs.
+//! The operations of Heliograph, which the code calls verbs: register, create an application, send,
+//! claim, credit a deposit.
 //!
 //! A verb changes the database in a transaction of its own, so its work happens completely or not
 //! at all. Long work, such as an import, takes several transactions. Only `store` contains SQL.
@@ -185,7 +185,8 @@ pub struct Config {
     pub prices: Prices,
     /// The ISO 4217 code. It must be the same at every start.
     pub currency: String,
-    /// The folder for uploads whose rows aren't messages yet, and for the file `secret.key`.
+    /// The folder for what isn't in the database: the file `secret.key`, with SQLite the uploads
+    /// whose rows aren't messages yet, and with PostgreSQL the file `last_commit`.
     pub data_dir: PathBuf,
     pub network: Network,
     pub limits: Limits,
@@ -196,7 +197,7 @@ pub struct Config {
     pub entropy: Entropy,
 }
 
-/// The timeout for storing API calls, key uses and throttled attempts at a stop.
+/// The timeout of `store_notes`.
 const NOTES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The service. Clones share all of its state.
@@ -388,8 +389,8 @@ impl Service {
         Ok(())
     }
 
-    /// Answers the pending requests, stores the API calls, key uses, throttled attempts and raw
-    /// receipts that are still in memory, and closes the database.
+    /// Answers the pending requests, stores the API calls, key uses, alarms, throttled attempts,
+    /// carriers' figures and raw receipts that are still in memory, and closes the database.
     pub async fn close(&self) {
         self.inner.group_commit.close().await;
         self.store_notes().await;
@@ -405,9 +406,9 @@ impl Service {
         }
     }
 
-    /// Stores the API calls, key uses, throttled attempts, carriers' figures and raw receipts that
-    /// are still in memory, so that a stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if
-    /// the database doesn't answer.
+    /// Stores the API calls, key uses, alarms, throttled attempts, carriers' figures and raw
+    /// receipts that are still in memory, so that a stop doesn't lose them. Gives up after
+    /// [`NOTES_TIMEOUT`] if the database doesn't answer.
     async fn store_notes(&self) {
         let stored = async {
             self.applications().store_key_uses().await?;
@@ -454,8 +455,8 @@ impl Service {
         self.inner.group_commit.figures()
     }
 
-    /// Returns the [`Notify`] for the tasks that submit messages. It fires after a carrier was
-    /// drained or resumed.
+    /// Returns the [`Notify`] for the tasks that submit messages. It wakes all of them after a
+    /// carrier was drained or resumed, and after a hold began or ended.
     pub fn drained(&self) -> &Notify {
         &self.inner.wakeups.drained
     }
@@ -472,8 +473,8 @@ impl Service {
         &self.inner.wakeups.queued
     }
 
-    /// Returns the [`Notify`] for the task that expands uploads. It fires after each accepted
-    /// upload.
+    /// Returns the [`Notify`] for the task that expands uploads. It fires after an upload was
+    /// accepted, paused, resumed or cancelled, and after the clock of a test key was moved.
     pub fn batch_accepted(&self) -> &Notify {
         &self.inner.wakeups.batch_accepted
     }
@@ -484,8 +485,8 @@ impl Service {
         &self.inner.wakeups.clock_moved
     }
 
-    /// Returns the [`Notify`] for the task that requeues deferred messages. It fires after each
-    /// reinstatement.
+    /// Returns the [`Notify`] for the task that requeues deferred messages. It fires after an
+    /// application was reinstated or an account was enabled.
     pub fn reinstated(&self) -> &Notify {
         &self.inner.wakeups.reinstated
     }
@@ -530,7 +531,7 @@ impl Service {
         self.inner.clock.now()
     }
 
-    /// Returns the home country's code, which local numbers have when carriers get them.
+    /// Returns the home country's code, which is put before local numbers for carriers.
     pub fn country_code(&self) -> &str {
         &self.inner.router.country_code
     }

@@ -34,8 +34,8 @@ pub struct Limits {
     /// The most bytes that test messages of accounts without a deposit may take, all accounts
     /// together. Above this, the operator and staff are warned.
     pub unpaid_bytes_max: i64,
-    /// Whether staff may approve and credit their own applications and accept sender names for
-    /// them.
+    /// Whether staff may approve, reinstate and credit their own applications, accept sender names
+    /// for them, and set prices for them.
     pub own_applications: bool,
     /// Whether money, second factors and new members of staff need the approval of a second member
     /// of staff at the support desk.

@@ -45,7 +45,7 @@ enum Attempt {
 
 impl Messages<'_> {
     /// Moves the clock of a test key. When this returns, all rows of the key that wait for a time
-    /// have followed.
+    /// have followed. After a fault of the database, a job lets them follow later.
     ///
     /// # Errors
     /// `IdempotencyMismatch`. The reason is `TestKeyRequired` for a live key, and

@@ -16,11 +16,11 @@ use store::listening;
 pub(crate) enum Wakeup {
     /// Messages were put into the queue.
     Queued,
-    /// An upload was accepted.
+    /// An upload was accepted, paused, resumed or cancelled, or the clock of a test key was moved.
     BatchAccepted,
-    /// An application was reinstated.
+    /// An application was reinstated, or an account was enabled.
     Reinstated,
-    /// A carrier was drained or resumed.
+    /// A carrier was drained or resumed, or a hold began or ended.
     Drained,
     /// The clock of a test key was moved.
     ClockMoved,

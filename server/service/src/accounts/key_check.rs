@@ -10,13 +10,13 @@ use super::sealing::{Keys, Sealing, about_endpoint, read, refuse_lost};
 use super::second_factor::sealed_for;
 use crate::{Accounts, shards};
 
-/// The place of the key that seals secrets.
+/// Where the key that seals secrets is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPlace {
     File(PathBuf),
     /// PostgreSQL only.
     Database,
-    /// It is made when it is first needed.
+    /// The key is created when it is first needed.
     Nowhere,
 }
 
@@ -24,7 +24,7 @@ impl Accounts<'_> {
     /// Reads the keys, so that a process that can't read them ends at its start.
     ///
     /// # Errors
-    /// `SecretKeyMissing` if there is no key file, and what was sealed last needs it.
+    /// `SecretKeyMissing` if there is no key file, but the newest sealed values need it.
     pub async fn load_keys(&self) -> Result<()> {
         let keys = self.keys().await?;
         let file = self.inner.sealing.path();
@@ -46,10 +46,10 @@ impl Accounts<'_> {
     }
 }
 
-/// Returns where the key is that seals secrets, after it has opened the newest of them.
+/// Returns where the key that seals secrets is, after it has opened the newest secrets.
 ///
 /// # Errors
-/// `SecretKeyMissing`, or `Failed` if the key can't be read or is another one.
+/// `SecretKeyMissing`, or `Failed` if the key can't be read or is the wrong one.
 pub(crate) async fn check_key(store: &Store, data_dir: &Path) -> Result<KeyPlace> {
     let file = Sealing::file(data_dir);
     let of_file = read(&file).map_err(Fault::File)?;
@@ -74,7 +74,7 @@ pub(crate) async fn check_key(store: &Store, data_dir: &Path) -> Result<KeyPlace
 /// endpoint. They were sealed with the key file, if there was one.
 ///
 /// # Errors
-/// `Failed` if the key is another one.
+/// `Failed` if the key is the wrong one.
 async fn must_open_newest(
     store: &Store,
     open: impl Fn(&str, &str) -> Result<Vec<u8>>,

@@ -139,7 +139,7 @@ impl Accounts<'_> {
 
     /// Counts a sign-in attempt. If the client has a device cookie, the attempt also counts against
     /// the limit of that device, even while the general limits aren't reached. Once a general limit
-    /// is reached, a known device is subject only to its own limit.
+    /// is reached, only the device's own limit applies to a known device.
     async fn count_sign_in(&self, email: &str, client: &str) -> Result<Counted> {
         let throttle = &self.inner.throttle;
         let throttled = match throttle.count(Attempt::SignIn, client, email, self.now()) {
@@ -160,13 +160,13 @@ impl Accounts<'_> {
         if let Some(device) = self.known_device(email).await? {
             return self.count(Attempt::KnownDevice, client, &device);
         }
-        self.count_in_shard(Attempt::SignIn, email, client, throttled).await
+        self.count_in_home(Attempt::SignIn, email, client, throttled).await
     }
 
     /// Counts a throttled attempt against the client's own limits, if somebody signed in to the
     /// account from the client's network before. Returns `throttled` if nobody did, or if the
     /// client has reached its own limits too.
-    async fn count_in_shard(
+    async fn count_in_home(
         &self,
         what: Attempt,
         email: &str,
@@ -184,7 +184,7 @@ impl Accounts<'_> {
                 None => false,
             }
         };
-        if is_home && let Ok(counted) = throttle.count_in_shard(what, client, email, self.now()) {
+        if is_home && let Ok(counted) = throttle.count_in_home(what, client, email, self.now()) {
             return Ok(counted);
         }
         throttle.note_refused(what);

@@ -119,6 +119,6 @@ impl Accounts<'_> {
             let device = format!("reset link {device}");
             return self.count(Attempt::KnownDevice, client, &device);
         }
-        self.count_in_shard(Attempt::ResetLink, email, client, throttled).await
+        self.count_in_home(Attempt::ResetLink, email, client, throttled).await
     }
 }

@@ -30,9 +30,9 @@ const NONCE_BYTES: usize = 12;
 const KEY_BYTES: usize = 32;
 /// Separates the key that is derived here from keys for other uses of the same secret.
 const PURPOSE: &[u8] = b"heliograph sealed in the database";
-/// The same for the secret of one-time codes.
+/// Like [`PURPOSE`], for the secret of one-time codes.
 const CODES: &[u8] = b"heliograph one-time codes";
-/// The same for the hashes of erased numbers.
+/// Like [`PURPOSE`], for the hashes of erased numbers.
 const ERASED: &[u8] = b"heliograph erased numbers";
 
 /// The keys of this installation, loaded when they are first needed.
@@ -54,7 +54,8 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Derives the keys from the secrets. The first one seals, and the last one hashes.
+    /// Derives the keys from the secrets. The first secret is for sealing and codes, and the last
+    /// one for hashing erased numbers.
     pub(super) fn of(secrets: &[String]) -> Result<Self> {
         let ciphers = secrets.iter().map(|text| cipher(text.trim())).collect::<Result<_>>()?;
         let missing = Error::Failed(Fault::Sealed);
@@ -167,7 +168,8 @@ pub(super) async fn refuse_lost(conn: Conn<'_>, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The use of an endpoint's encrypted secret. Another endpoint can't use it.
+/// Returns what [`Accounts::seal`] binds an endpoint's secret to, so that it can't be moved to
+/// another endpoint.
 pub(crate) fn about_endpoint(id: WebhookId) -> String {
     format!("webhook {id}")
 }

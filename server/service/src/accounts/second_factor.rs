@@ -39,14 +39,14 @@ const RECOVERY_CODE_CHARS: usize = 24;
 /// Letters and digits that are easy to tell apart. There are 32, so a random byte selects each with
 /// the same probability.
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz234567890";
-/// After this many wrong codes in a row, the owner gets a mail and each further attempt has to
-/// wait.
+/// After this many wrong codes in a row, the owner gets a mail. Each further attempt has to wait,
+/// except on a known device.
 const WRONG_CODES_FREE: i64 = 10;
-/// The first wait. Each further wait is twice as long.
+/// The first wait. Each wrong code doubles it.
 const WRONG_CODE_WAIT_MS: i64 = 60_000;
-/// The maximum wait. At 24 codes a day, guessing the right one takes years.
+/// The maximum wait. At 24 codes a day, guessing a code takes years.
 const WRONG_CODE_WAIT_MAX_MS: i64 = 60 * 60 * 1000;
-/// How long a step-up authentication is valid. A sign-in waits for its code for the same time.
+/// How long a step-up authentication is valid. A sign-in also waits this long for its code.
 const STEP_UP_VALID_MS: i64 = 10 * 60 * 1000;
 
 /// The state of an account's second factor.
@@ -142,8 +142,8 @@ fn seconds(at: Timestamp) -> u64 {
     u64::try_from(at.unix_ms() / 1000).unwrap_or_default()
 }
 
-/// Returns the `about` that a secret is sealed with. It differs for each account, so a secret can't
-/// be moved to another account.
+/// Returns what [`Accounts::seal`] binds a secret to. It names the account, so the sealed secret
+/// can't be moved to another account.
 pub(super) fn sealed_for(account_id: i64) -> String {
     format!("second factor of account {account_id}")
 }
@@ -291,9 +291,9 @@ impl Accounts<'_> {
         .await
     }
 
-    /// Removes the second factor, with its recovery codes and passkeys, if the account has one. The
-    /// caller has just confirmed the email for the first time, so a stranger may have set up the
-    /// factor.
+    /// Removes the second factor, with its recovery codes and passkeys, if the account has one.
+    /// Called when the owner confirms the email for the first time: until then, a stranger may have
+    /// registered the email and set up the factor.
     pub(crate) async fn remove_strangers_factor(
         &self,
         tx: &mut Tx<'_>,
@@ -425,9 +425,9 @@ impl Accounts<'_> {
         Ok(())
     }
 
-    /// Counts an attempt as wrong before it is judged. Returns the count of the device, if it is
-    /// known, and the number of wrong attempts in a row. On a known device, only attempts from that
-    /// device count against the limit. All other browsers, on every node, share one growing wait.
+    /// Counts an attempt as wrong before it is judged. Returns the device's count, if the device is
+    /// known, and the number of wrong attempts in a row. A known device is limited only by its own
+    /// attempts. All other browsers share one growing wait across all processes.
     async fn count_attempt(&self, account_id: i64) -> Result<(Option<Counted>, i64)> {
         let device = self.known_device_of(account_id).await?;
         let is_known = device.is_some();
@@ -608,8 +608,8 @@ async fn notify_of_wrong_codes(
     Ok(())
 }
 
-/// Converts the refusal of a wrong code or password to that of a step-up authentication, because a
-/// form may have another field for a code or password.
+/// Converts the refusal of a wrong code or password to that of a step-up authentication. A form can
+/// have another field for a code or password, and its refusal must not appear there.
 fn as_step_up(error: Error) -> Error {
     match error.refusal() {
         Some(Refusal::WrongCode | Refusal::WrongRecoveryCode) => Refusal::StepUpCodeWrong.into(),

@@ -145,7 +145,7 @@ impl Accounts<'_> {
 }
 
 /// Refuses a change that would change nothing, would leave no staff, or isn't allowed. Staff change
-/// their own account on its pages, which ask for more.
+/// their own account on the account's own pages, which have stricter checks.
 async fn refuse(
     tx: &mut Tx<'_>,
     actor: &Actor,

@@ -15,12 +15,11 @@ use crate::Limits;
 use store::error::{Error, Refusal};
 
 const MINUTE_MS: i64 = 60_000;
-/// The maximum number of stored counts, of about 50 bytes each. Beyond it, the lowest counts are
-/// dropped.
+/// The maximum number of counts, of about 50 bytes each. Above it, the lowest counts are dropped.
 const COUNTS_MAX: usize = 200_000;
 /// The maximum number of requests for a reset link per hour from one network for one email.
 const RESET_LINKS_MAX: i64 = 5;
-/// The maximum number of new emails that one account may request per day. Each confirmed one
+/// The maximum number of new emails that one account may request per day. Each confirmed change
 /// invalidates earlier reset links, and a thief must not be able to repeat that endlessly.
 const EMAIL_CHANGES_MAX: i64 = 5;
 /// The maximum number of recorded access denials per account and hour.
@@ -29,7 +28,7 @@ const DENIED_MAX: i64 = 20;
 const DELAY_MS: u64 = 100;
 /// The maximum number of times that the delay doubles.
 const DOUBLINGS_MAX: u32 = 5;
-/// The longest delay that the limit of all clients together causes. The delay grows from zero while
+/// The longest delay that the limit on all clients together causes. The delay grows from zero while
 /// the second half of that limit is used up.
 const STRAIN_DELAY_MS: i64 = 500;
 
@@ -135,7 +134,8 @@ enum Scope {
     /// own. The total alone refuses no attempt. Otherwise strangers in a few networks could lock
     /// everybody out.
     Strained,
-    /// Only the limits of the client itself, which is in a network of the account's owner.
+    /// Only the limits of the client itself, for a client in a network from which the owner has
+    /// signed in before.
     Own,
 }
 
@@ -179,9 +179,9 @@ impl Throttle {
         Ok(counted)
     }
 
-    /// Counts an attempt from a network in which the account was signed in before. Attempts from
-    /// other networks don't lock the owner out there.
-    pub(crate) fn count_in_shard(
+    /// Counts an attempt from a home network: one from which the owner has signed in before.
+    /// Attempts from other networks can't lock the owner out there.
+    pub(crate) fn count_in_home(
         &self,
         what: Attempt,
         client: &str,
@@ -395,9 +395,9 @@ impl Count {
     }
 }
 
-/// Returns how long an attempt must wait before it is judged. Sign-in attempts of one client for
-/// one account wait once half of their limit is used up. A person who mistypes waits briefly. A
-/// program waits long.
+/// Returns how long an attempt must wait before it is judged. Once a client has used up half of its
+/// sign-in attempts for an account, each further attempt waits. A person who mistypes waits
+/// briefly, and a program waits long.
 fn delay(what: Attempt, hits: i64, max: i64) -> Duration {
     let over = hits - max / 2 - 1;
     if what != Attempt::SignIn || over < 0 || max < 2 {
@@ -407,8 +407,8 @@ fn delay(what: Attempt, hits: i64, max: i64) -> Duration {
     Duration::from_millis(DELAY_MS << doublings)
 }
 
-/// Returns the delay of an attempt, which grows as all clients together use up their limit. So
-/// attempts become slow before each network is reduced to its small share.
+/// Returns a delay that grows as all clients together use up their limit. So attempts become slow
+/// before each network is reduced to its small share.
 fn strain_delay(used: i64, max: i64) -> Duration {
     let over = used.saturating_mul(2).saturating_sub(max).clamp(0, max);
     let delay = over.saturating_mul(STRAIN_DELAY_MS) / max.max(1);
@@ -444,8 +444,8 @@ impl Networks {
     }
 }
 
-/// Returns the network that is recorded with an address. For IPv6 it is the /64, because a customer
-/// has a whole one.
+/// Returns the network that is stored for a client's address. For IPv6 it is the /64, because a
+/// customer has a whole one.
 pub(crate) fn network(client: &str) -> String {
     Networks::of(client).near
 }

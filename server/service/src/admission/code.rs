@@ -1,4 +1,4 @@
-//! The one-time code that a send brings.
+//! The one-time code in a send's message.
 
 use domain::{MessageText, Reason, Timestamp, VerifyId};
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,22 @@ use store::verifications::CodeRow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentCode {
     pub id: VerifyId,
-    /// By the clock of the key.
+    /// The time is by the key's clock.
     pub expires_at: Timestamp,
 }
 
-/// The code that a send brings.
+/// The code to put into a send's message.
 pub(crate) struct PreparedCode {
     pub(crate) row: CodeRow,
     /// The text with the code. Only carriers get it.
     pub(crate) text: MessageText,
     pub(crate) digest: String,
-    /// Why it may not be sent, unless the request repeats an earlier one.
+    /// Why the code must not be sent. Doesn't count if the request repeats an earlier one.
     pub(crate) refused: Option<Reason>,
 }
 
 impl PreparedCode {
-    /// Returns the answer, with the time of a clock that is ahead by some milliseconds.
+    /// Returns the answer for a key whose clock is ahead by this many milliseconds.
     pub(crate) const fn sent(&self, clock_ms: i64) -> SentCode {
         SentCode { id: self.row.id, expires_at: self.row.expires_at.plus_ms(clock_ms) }
     }

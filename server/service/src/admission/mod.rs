@@ -70,7 +70,7 @@ pub struct Origin {
 
 impl Origin {
     /// Returns why an application's limits don't allow the request to use a key. A leaked test key
-    /// does no harm.
+    /// isn't refused, because it can do no harm.
     pub(crate) fn refused(&self, limits: &SendLimits, kind: KeyKind) -> Option<Reason> {
         if !limits.admits_address(self.address) {
             return Some(Reason::AddressNotAllowed);
@@ -135,7 +135,7 @@ pub(crate) struct PreparedSend {
     pub(crate) key_hash: String,
     /// The recipient's number as a carrier gets it.
     pub(crate) recipient: String,
-    /// The hash that an opt-out of the recipient has once the number was erased.
+    /// The hash under which an opt-out of the recipient is stored after the number was erased.
     pub(crate) erased: String,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
@@ -146,13 +146,13 @@ pub(crate) struct PreparedSend {
     pub(crate) digest: Option<String>,
     /// How far the test key's clock is ahead, in milliseconds. 0 for a live key.
     pub(crate) clock_ms: i64,
-    /// The code that the message brings. It is masked in the request's message.
+    /// The code in the message. The code is masked in the request's message.
     pub(crate) code: Option<PreparedCode>,
 }
 
 impl PreparedSend {
     /// Adds a one-time code to the send. Pages and segments are those of the text with the code.
-    /// Our own texts aren't changed.
+    /// Such a text comes from us, so its characters aren't replaced.
     pub(crate) fn with_code(mut self, code: PreparedCode) -> Self {
         self.pages = code.text.pages();
         self.segments = code.text.segments();
@@ -201,7 +201,7 @@ impl PreparedSend {
         self.request.key.kind() == KeyKind::Test
     }
 
-    /// True if an application's row holds the key of the send.
+    /// True if the send's key belongs to this application's row.
     pub(crate) fn opens(&self, row: &KeyRow) -> bool {
         row.holds_hash(self.request.key.kind(), &self.key_hash)
     }
@@ -218,7 +218,7 @@ pub struct Sent {
     pub balance: Money,
     /// When the message is to be sent. `None` if it is due at once.
     pub send_at: Option<Timestamp>,
-    /// The verification whose code the message brings.
+    /// The verification whose code the message contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<SentCode>,
     /// True if the message was already accepted and answered under the same idempotency key.
@@ -407,7 +407,7 @@ impl Messages<'_> {
         let country_code = &self.inner.router.country_code;
         let application = address.map(|address| address.application_id);
         let of = request.key.reference();
-        // A schedule and quiet hours are times of the clock.
+        // Schedules and quiet hours follow the test key's clock.
         let is_test = request.key.kind() == KeyKind::Test;
         let clock_ms = if is_test { self.clock_ms(shard, of).await } else { Ok(0) };
         let clock_ms = clock_ms.map_err(|error| SendError::Refused(error.reason()))?;

@@ -1,7 +1,7 @@
 //! Alarms about suspicious use of applications, and counts of the requests that limits refuse. Both
 //! are collected in memory and stored every few seconds, so that they don't slow down sends. If the
-//! database can't be written, they are stored later. A process that dies loses those of its last
-//! seconds.
+//! database can't be written, they are stored later. A process that dies loses what it noted in its
+//! last seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ use store::error::Result;
 use store::gate::Priority;
 use store::{Chore, Tx};
 
-/// A further alarm of the same kind within this time only adds to the count.
+/// A further alarm of the same kind within this time only raises the alarm's count.
 const REPEATED_MS: i64 = 60 * 60 * 1000;
 /// How long alarms are kept.
 const KEPT_MS: i64 = 90 * DAY_MS;
@@ -38,14 +38,15 @@ const SHOWN_DAYS: i64 = 7;
 pub(crate) const SHOWN_MAX: i64 = 20;
 /// The maximum number of example numbers in an alarm.
 pub(super) const EXAMPLES_MAX: usize = 3;
-/// The number of days without an international message after which the next one is an alarm.
+/// After this many days without an international message, the next one raises an alarm.
 const INTERNATIONAL_DAYS: i64 = 30;
 
 /// The alarms and refusals that aren't stored yet.
 #[derive(Default)]
 pub(crate) struct Alarms {
     unstored: Mutex<Unstored>,
-    /// The UTC day of the last international message of each application, as this process knows.
+    /// The UTC day of the last international message of each application, as far as this process
+    /// knows.
     international: Mutex<HashMap<Reference, i64>>,
 }
 
@@ -55,7 +56,7 @@ struct Unstored {
     refusals: BTreeMap<(Reference, &'static str), i64>,
 }
 
-/// What happened since alarms were last stored.
+/// The reasons for an alarm that were noted since alarms were last stored.
 #[derive(Clone, Default)]
 pub(crate) struct Noted {
     pub(crate) count: i64,
@@ -308,7 +309,8 @@ async fn is_meant(tx: &mut Tx<'_>, kind: AlarmKind, row: &KeyRow, now: Timestamp
     })
 }
 
-/// Returns the time since which an alarm of this kind isn't repeated.
+/// If an alarm of this kind was stored at or after the returned time, a further one only raises its
+/// count.
 fn repeated_since(kind: AlarmKind, row: &KeyRow, now: Timestamp) -> Timestamp {
     match kind {
         AlarmKind::SpendPerDay => zones::start_of_today(row.limits().zone.as_deref(), now),

@@ -95,8 +95,8 @@ impl Applications<'_> {
         self.inner.key_uses.note(name, self.now(), from);
     }
 
-    /// Stores the uses that were added since the last time, and deletes counts that are more than a
-    /// day old, and clients of more than 30 days ago.
+    /// Stores the uses that were added since the last time. If there were any, also deletes counts
+    /// that are more than a day old and clients of more than 30 days ago.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` if the database can't be written. The uses are then lost: they can't

@@ -51,7 +51,8 @@ impl Applications<'_> {
         Ok(limits)
     }
 
-    /// Changes the limits of an application. They hold for the next commit group of every process.
+    /// Changes the limits of an application. They take effect in the next commit group of every
+    /// process.
     ///
     /// # Errors
     /// `NoSuchApplication`, and for programs `LimitsLocked` and `IdempotencyMismatch`.

@@ -1,7 +1,6 @@
-//! Counts of messages by which traffic pumping is recognised. Each process counts the messages that
-//! it has stored. If processes share a database, one that has counted many to similar numbers adds
-//! those of the others, which it reads. Messages to a country are judged by the stored messages of
-//! all processes.
+//! Detects traffic pumping by counting messages to similar numbers. Each process counts the
+//! messages that it has stored. A process that has counted many also reads how many the other
+//! processes stored. Messages to a country are judged by the stored messages of all processes.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,17 +16,16 @@ use store::applications;
 use store::error::Result;
 use store::recipients;
 
-/// The number of blocks of similar numbers above which a process forgets those that got few
-/// messages.
+/// The maximum number of blocks of similar numbers. At this number, a process forgets the blocks
+/// with at most one recent message. If more than half of the blocks are left, it forgets them all.
 const BLOCKS_MAX: usize = 200_000;
 /// How long a judgement about a country holds.
 const JUDGED_MS: i64 = 30 * 1000;
-/// A process reads the messages of the others once it has counted the suspicious number divided by
-/// this. If up to this many processes share the messages evenly, at least one of them counts that
-/// many.
+/// A process that has counted the suspicious number divided by this reads the counts of the other
+/// processes. If there are at most this many processes, at least one of them reaches that count.
 const PROCESSES: u32 = 4;
-/// How long neighbours of refused numbers are refused. Otherwise somebody could go on with the next
-/// numbers until each thousand of them has got as many messages as are allowed.
+/// How long neighbours of refused numbers are refused. Otherwise an attacker could continue with
+/// the next block of numbers, and then with the one after it.
 const NEIGHBOURS_MS: i64 = 10 * 60 * 1000;
 
 /// The recipient of a message: its application, whether it is of the test key, and its number as
@@ -54,8 +52,8 @@ type Key = (ApplicationId, bool, String);
 #[derive(Default)]
 struct Block {
     count: RecentCount,
-    /// The messages of other processes, as this one read them last. They count only while this
-    /// process has counted so many that it reads them again and again.
+    /// The number of messages of other processes, as of the last read. It counts only while this
+    /// process has counted enough messages itself to keep reading it.
     others: u32,
 }
 
@@ -108,9 +106,10 @@ impl Pumping {
         }
     }
 
-    /// Returns whether a message to this number is traffic pumping, if only `max` messages to
-    /// similar numbers are allowed, and `more` are about to be stored. Its neighbours are then
-    /// refused for some minutes, too.
+    /// Returns whether a message to this number is traffic pumping. It is if `max` messages to
+    /// similar numbers are stored or, with `more`, about to be stored. For some minutes after such
+    /// a refusal, messages to neighbouring numbers are traffic pumping, too. So are all messages to
+    /// a suspicious country.
     pub(crate) fn refuses(&self, to: To<'_>, max: u32, more: u32, now: Timestamp) -> bool {
         let (application, test, number) = to;
         let of = |part: &str| (application, test, part.to_owned());
@@ -138,13 +137,13 @@ impl Pumping {
         counts.countries.get(&(application, test, code))?.suspicious
     }
 
-    /// Adds a stored message to the numbers like its own.
+    /// Counts a stored message among those to similar numbers.
     fn add(&self, (application, test, number): To<'_>, now: Timestamp) {
         let mut counts = self.lock();
         let blocks = &mut counts.blocks;
         if blocks.len() >= BLOCKS_MAX {
             blocks.retain(|_, block| block.count.at(now) > 1);
-            // The next messages must not search all blocks again.
+            // Otherwise each of the next messages could search all blocks again.
             if blocks.len() > BLOCKS_MAX / 2 {
                 blocks.clear();
             }
@@ -153,7 +152,7 @@ impl Pumping {
         blocks.entry(key).or_default().count.add(now);
     }
 
-    /// Adds a stored message to its country.
+    /// Counts a stored message among those to its country.
     fn add_to_country(
         &self,
         reference: Reference,
@@ -166,8 +165,8 @@ impl Pumping {
         country.add(noted, now);
     }
 
-    /// Forgets countries without recent messages, and refusals long ago. Returns the countries with
-    /// many, which must be judged.
+    /// Forgets countries without recent messages, and old refusals. Returns the countries that
+    /// weren't judged within [`JUDGED_MS`].
     fn due(&self, now: Timestamp) -> Vec<(ApplicationId, bool, &'static str, Reference)> {
         let mut counts = self.lock();
         counts.refused.retain(|_, at| now.ms_since(*at) < NEIGHBOURS_MS);
@@ -221,7 +220,7 @@ impl Country {
 
     fn add(&mut self, noted: Noted, now: Timestamp) {
         if self.count.at(now) == 0 {
-            // An alarm must not name what was sent long ago.
+            // An alarm must not show old messages.
             (self.address, self.examples) = (None, Vec::new());
         }
         self.count.add(now);
@@ -235,7 +234,7 @@ impl Country {
     }
 }
 
-/// Returns whether a process has counted so many messages that those of others matter.
+/// Returns whether a process has counted so many messages that those of other processes matter.
 const fn is_much(count: u32, max: u32) -> bool {
     count.saturating_mul(PROCESSES) > max
 }
@@ -275,8 +274,8 @@ impl Applications<'_> {
         }
     }
 
-    /// Judges the countries that got many messages by the stored messages, and notes an alarm for
-    /// those that become suspicious.
+    /// Judges countries by the stored messages, if this process has counted many messages to them.
+    /// Notes an alarm for each country that becomes suspicious.
     pub(crate) async fn judge_countries(&self) -> Result<()> {
         let now = self.now();
         for (application, test, code, reference) in self.inner.pumping.due(now) {

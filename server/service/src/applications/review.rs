@@ -20,7 +20,7 @@ const BESIDE_MAX: i64 = 5;
 /// decisions per shard are read.
 const USUAL_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const USUAL_MAX: i64 = 1000;
-/// The number of decisions from which on a usual time is computed. Fewer say little.
+/// The minimum number of decisions from which a usual time is computed.
 const USUAL_MIN: usize = 20;
 
 impl Applications<'_> {

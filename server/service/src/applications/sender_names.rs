@@ -227,12 +227,13 @@ pub(crate) async fn withdraw_requests(
 ) -> Result<()> {
     let row = applications::by_reference(conn, reference).await?;
     let row = row.ok_or(Refusal::NoSuchApplication)?;
-    // Does nothing to an application that isn't Pending, whose request was decided.
+    // This changes only a Pending application. The requests of all others are decided.
     applications::set_activation(conn, row.id, None).await?;
     let newest = senders::of_application(conn, row.id, 1).await?.pop();
     if let Some(request) = newest.filter(|newest| newest.status == SenderStatus::Pending) {
         senders::withdraw(conn, request.id, now).await?;
-        // An account can have only one application without a name, so the state stays another one.
+        // The application must not become one without a sender name, because an account can have
+        // only one of these.
         set_state(conn, &row, row.record.sender_state.after_rejection(false)).await?;
     }
     Ok(())

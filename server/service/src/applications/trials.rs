@@ -19,7 +19,7 @@ const MESSAGES_MAX: i64 = 20_000;
 pub struct LimitTrial {
     /// How many messages each limit would have refused, or let wait, on its own.
     pub refused: Vec<(LimitField, usize)>,
-    /// The highest spend of a day, if it was tried because the limits had none.
+    /// The highest spend of a day. Set if it was tried because the limits have no spend per day.
     pub highest_spend: Option<Money>,
     /// The number of messages in the trial.
     pub messages: usize,

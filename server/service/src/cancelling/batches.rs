@@ -34,7 +34,7 @@ pub struct ChangedBatch {
 }
 
 impl Messages<'_> {
-    /// Pauses or resumes a batch. Does nothing if it is paused, or isn't paused, already.
+    /// Pauses or resumes a batch. Does nothing if the batch already is as requested.
     ///
     /// # Errors
     /// `NoSuchBatch`, `BatchEnded`, `IdempotencyMismatch`.
@@ -173,7 +173,8 @@ async fn stop(
     let stream = access.stream();
     let mut tx = service.store().begin_at(shard, Priority::Verb).await?;
     let now = service.now();
-    // `None` if the process died before it had counted the rows.
+    // The inner option is `None` if the earlier request hasn't counted the rows yet, or died before
+    // it could.
     let kept = match &once {
         Some(once) => once.answered::<Option<Cancelled>>(&mut tx, now).await?,
         None => None,
@@ -240,7 +241,7 @@ async fn count(
         if !release_rest(tx, upload, MessageStatus::Cancelled, now).await? {
             return Err(Error::Failed(Fault::Missing("batches")));
         }
-        // Those in the queue are counted when they are cancelled.
+        // The messages in the queue are counted when they are cancelled.
         let rest = upload.rows - upload.expanded_rows;
         applications::add_withdrawn(tx, upload.stream(), rest, now.day()).await?;
     }

@@ -1,5 +1,5 @@
-//! The rows of cancelled and of resumed batches. They follow the commit that cancelled or resumed
-//! their batch, some per transaction, so that sends don't wait for them.
+//! Changes the rows of cancelled and resumed batches, after the commit that cancelled or resumed
+//! the batch. Each transaction changes a few rows, so that sends don't wait long.
 
 use std::time::{Duration, Instant};
 
@@ -17,20 +17,20 @@ use store::{Chore, Tx, queue};
 
 /// The maximum number of resumed rows that one transaction changes, which takes some milliseconds.
 const CHUNK: i64 = 500;
-/// The number of rows after which the transaction checks whether another one waits for it. They
-/// take about three milliseconds. With fewer rows, most of the time goes into commits, and into the
-/// sends in between. With more, sends wait longer.
+/// The number of rows after which the transaction checks whether another one waits for it. This
+/// many rows take about three milliseconds. With fewer rows, commits and the sends between them
+/// take most of the time. With more rows, sends wait longer.
 const PART: i64 = 200;
-/// How long a transaction cancels rows while nobody waits for it. Work that arrives meanwhile also
-/// waits for the commit, which takes longer the more rows there are.
+/// How long a transaction cancels rows while no other waits for it. Work that arrives meanwhile
+/// also waits for the commit, which takes longer the more rows there are.
 const TIME_MAX: Duration = Duration::from_millis(5);
-/// How long a run goes on with a batch before it looks for others.
+/// How long a run works on a batch before it looks for others.
 const RUN_TIME: Duration = Duration::from_millis(500);
 /// How long the job searches for rows of a resumed batch. A claim that began before the batch was
 /// resumed may still defer some.
 const RESUMED_MS: i64 = 60_000;
-/// How long the request that cancelled a batch may take to count its rows. After that it has
-/// failed.
+/// How long the request that cancelled a batch may take to count the batch's rows. After that, the
+/// job counts them, because the request has failed.
 const COUNTED_AFTER_MS: i64 = 10_000;
 
 impl Messages<'_> {
@@ -74,7 +74,8 @@ impl Messages<'_> {
         Ok(is_changed)
     }
 
-    /// Changes the next rows of a batch. Returns the last of them, or `None` if there were none.
+    /// Changes the next rows of a batch. Returns the ID after which the next call continues, or
+    /// `None` if there were no rows.
     async fn follow_chunk(
         &self,
         shard: Shard,
@@ -103,7 +104,8 @@ impl Messages<'_> {
         Ok(last)
     }
 
-    /// Cancels rows of a batch until somebody waits to write. Returns the last of them.
+    /// Cancels rows of a batch until [`TIME_MAX`] has passed or another transaction waits to write.
+    /// Returns the last of these rows.
     async fn cancel_rows(
         &self,
         tx: &mut Tx<'_>,

@@ -1,5 +1,5 @@
-//! Cancelling messages and batches, and pausing batches. What is held after a restore can't be
-//! cancelled, because a carrier may have it.
+//! Cancelling messages and batches, and pausing batches. Messages that are held after a restore
+//! can't be cancelled, because a carrier may have them.
 
 pub(crate) mod batches;
 mod following;
@@ -43,7 +43,7 @@ pub enum StopAuthor {
 pub struct Cancelled {
     /// The number of cancelled messages.
     pub messages: i64,
-    /// The amount that is released for them.
+    /// The amount that is released for these messages.
     pub released: Money,
     /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
@@ -112,7 +112,7 @@ impl Messages<'_> {
     }
 }
 
-/// Cancels those of these messages that no carrier has or may have, and releases their prices.
+/// Cancels messages and releases their prices. Leaves out messages that a carrier has or may have.
 async fn cancel_all(tx: &mut Tx<'_>, ids: &[Transid], now: Timestamp) -> Result<Vec<Ended>> {
     let ended = withdraw(tx, ids, (MessageStatus::Cancelled, None), now).await?;
     if !is_planted("cancelled-not-released") {

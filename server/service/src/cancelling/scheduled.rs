@@ -70,7 +70,7 @@ impl Messages<'_> {
                 let mut tx = service.store().begin_at(shard, Priority::Verb).await?;
                 let now = service.now();
                 check_withdrawals(&service, &mut tx, stream, now).await?;
-                // Those whose time came before a hold began may have been submitted.
+                // Messages whose time came before a hold began may have been submitted.
                 let held = if stream.test { None } else { hold::since(&mut tx).await? };
                 let from = now.plus_ms(-MESSAGE_LIFETIME_MS);
                 let from = held.map_or(from, |since| from.max(since.plus_ms(1)));

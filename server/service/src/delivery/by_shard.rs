@@ -54,7 +54,7 @@ impl SegmentShards {
     }
 }
 
-/// A receipt with its place among the receipts that came with it.
+/// A receipt with its index among the receipts that came with it.
 type Numbered = (usize, CarrierReceipt);
 
 pub(super) fn by_shard<T>(
@@ -161,7 +161,7 @@ impl Delivery<'_> {
     /// Stores a carrier's receipts in the shards of their messages. If the shard of a receipt is
     /// unknown, searches shard by shard for its carrier message ID, then all shards together for a
     /// message that fits its other fields. Keeps a receipt as unmatched if no shard has its
-    /// message, or if a shard didn't answer. Returns what each receipt matched.
+    /// message. Returns what each receipt matched.
     pub(super) async fn match_at_shards(
         &self,
         carrier: &str,
@@ -214,7 +214,8 @@ impl Delivery<'_> {
         }
         if failed.is_some() {
             // The shard that didn't answer may have the message. A receipt with a carrier message
-            // ID can be kept as unmatched meanwhile. The carrier must send any other receipt again.
+            // ID is kept as unmatched meanwhile. If any other receipt is left, the error makes the
+            // carrier send it again.
             let count = receipts.len();
             receipts.retain(|(_, receipt)| !receipt.message_ids.is_empty());
             failed = failed.filter(|_| receipts.len() < count);
@@ -223,9 +224,9 @@ impl Delivery<'_> {
         failed.map_or(Ok(matched), Err)
     }
 
-    /// Matches receipts by their fields other than the carrier message ID. Each one goes to the
-    /// shard of the only message that fits. Removes the receipts that match, and returns what
-    /// they matched.
+    /// Matches receipts by the fields other than the carrier message ID. Passes each receipt to the
+    /// shard of the only message that fits. Removes the receipts that match, and returns what they
+    /// matched.
     async fn match_what_fits(
         &self,
         carrier: &str,

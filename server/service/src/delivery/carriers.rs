@@ -20,8 +20,9 @@ use store::raw_receipts::{self, RawReceiptRow, Selection};
 use store::unmatched_receipts::{self, Selection as Waiting};
 use store::{carriers, hold, queue};
 
-/// To warn staff of useless receipts, this many of a carrier's latest receipts are judged. They
-/// must be younger than [`JUDGED_MS`], and at least [`JUDGED_MIN`] of them must be useless.
+/// To warn staff of useless receipts, this many of a carrier's latest receipts are checked. Only
+/// receipts younger than [`JUDGED_MS`] count. At least [`JUDGED_MIN`] of them, and more than half,
+/// must be useless.
 const JUDGED_RECEIPTS: i64 = 50;
 const JUDGED_MS: i64 = 10 * 60 * 1000;
 const JUDGED_MIN: usize = 10;
@@ -35,8 +36,8 @@ impl Delivery<'_> {
         self.records_of(names).await
     }
 
-    /// Returns the same as [`Self::carriers`], but for the carriers that running processes have
-    /// connections to. The settings of this process may not have these carriers.
+    /// Like [`Self::carriers`], for the carriers that running processes have connections to. This
+    /// process's settings may lack these carriers.
     pub async fn served_carriers(&self) -> Result<Vec<CarrierRecord>> {
         let mut conn = self.store().read().await?;
         let connections = carriers::connections(&mut conn, self.now()).await?;
@@ -66,7 +67,7 @@ impl Delivery<'_> {
                 .collect();
             let state = state(row.drained_at, connections.iter());
             let (since, mut reason) = cause(state, row.drained_at, &connections);
-            // Useless receipts don't change the state, but they may be the reason for it.
+            // Useless receipts don't change the state, but they may explain it.
             if matches!(state, CarrierState::Up | CarrierState::Degraded) {
                 let more = self.useless_receipts(&name).await?;
                 let joined = |a: String, b| format!("{}. {b}", a.trim_end_matches('.'));
@@ -150,8 +151,8 @@ impl Delivery<'_> {
         self.has_usable_carrier_but(conn, "", now).await
     }
 
-    /// Returns whether a route leads to a carrier that isn't drained and that any process has a
-    /// bound connection to. Ignores the carrier `name`.
+    /// Returns whether a route leads to a carrier that isn't drained and to which any process has a
+    /// bound or degraded connection. Ignores the carrier `name`.
     async fn has_usable_carrier_but(
         &self,
         conn: Conn<'_>,
@@ -264,8 +265,8 @@ impl Delivery<'_> {
         })
     }
 
-    /// Stores for staff why this process refused to reload its settings. `None` removes the reason,
-    /// when the process has reloaded them or starts.
+    /// Stores for staff why this process refused to reload its settings. `None` removes the reason:
+    /// the process has reloaded the settings, or has just started.
     pub async fn report_reload(&self, refused: Option<String>) -> Result<()> {
         let node = self.inner.node.slot();
         self.in_transaction(work!(|tx, now| {
@@ -341,7 +342,8 @@ fn cause(
         CarrierState::Down | CarrierState::Degraded => {
             let mut with_error: Vec<_> =
                 of_state.iter().filter(|connection| connection.last_error.is_some()).collect();
-            // The newest error comes first, and of those that are equal the first connection's.
+            // The newest error comes first. Of errors at the same time, the first connection's
+            // comes first.
             with_error.sort_by_key(|connection| std::cmp::Reverse(connection.last_error_at));
             with_error.first().and_then(|connection| connection.last_error.clone())
         }

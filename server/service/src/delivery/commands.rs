@@ -121,8 +121,9 @@ impl Delivery<'_> {
         Ok((id.await?, processes))
     }
 
-    /// Gives a command to all running processes, and waits until they have answered, or some time
-    /// has passed. Returns the answers, and the number of processes that should have answered.
+    /// Gives a command to all running processes, and waits for their answers, at most
+    /// [`ANSWERS_TIMEOUT`]. Returns the answers, and the number of processes that should have
+    /// answered.
     ///
     /// # Errors
     /// `NoSuchCarrier`.
@@ -147,7 +148,7 @@ impl Delivery<'_> {
         carrier_commands::answers(&mut self.store().read().await?, id).await
     }
 
-    /// Deletes what a command and its answers say, which may be a message.
+    /// Deletes the contents of a command and its answers, which may include a message.
     pub async fn forget_command(&self, id: i64) -> Result<()> {
         self.in_transaction(work!(|tx, _now| carrier_commands::forget(tx, id).await)).await
     }
@@ -170,7 +171,7 @@ impl Delivery<'_> {
         self.in_transaction(work!(|tx, _now| carrier_commands::take(tx, id, node).await)).await
     }
 
-    /// Deletes commands that are long over.
+    /// Deletes old commands and their answers.
     pub async fn forget_commands(&self) -> Result<()> {
         self.in_transaction(work!(|tx, now| {
             carrier_commands::forget_old(tx, now.plus_ms(-KEPT_MS)).await

@@ -1,4 +1,4 @@
-//! Ends leases that are over. The process that held such a lease has stopped or was too slow.
+//! Ends leases that have expired. The process that held such a lease has stopped or was too slow.
 
 use domain::ids::Shard;
 use domain::{MessageStatus, Submission, Timestamp, Transid};
@@ -23,23 +23,25 @@ use store::timeline::{self, NewEntry};
 /// The number of claims that one transaction ends.
 const CHUNK: i64 = 500;
 /// The text in a message's timeline after its lease ended.
-const DETAIL: &str = "the process that was submitting it stopped before the carrier answered";
+const DETAIL: &str =
+    "the process that was submitting it stopped, or was too slow, before it stored an answer";
 
 /// Which leases to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leases {
     /// All leases. For the start of a process, while no other process submits messages.
     All,
-    /// The leases whose time is over.
+    /// The leases that have expired.
     Over,
-    /// The same in a restored database, where they may be of older messages than a queue has.
+    /// Expired leases in a restored database, whose messages may be older than any in a normal
+    /// queue.
     OverInBackup,
 }
 
 impl Delivery<'_> {
     /// Ends leases and returns how many. It is unknown whether a carrier has the messages, so they
-    /// wait for a receipt. They are submitted once more if their application wants that. Messages
-    /// for the sandbox go back into the queue.
+    /// wait for a receipt. They are submitted once more if their application has chosen that.
+    /// Messages for the sandbox go back into the queue.
     pub async fn end_leases(&self, which: Leases) -> Result<u64> {
         if is_planted("leases-not-ended") {
             return Ok(0);
@@ -104,8 +106,8 @@ impl Delivery<'_> {
         self.perhaps_taken(tx, lost, DETAIL, (now, now)).await
     }
 
-    /// Stores that carriers may have these messages, and says in their timelines why this isn't
-    /// known. `times` are the time of the change and the time of the submit.
+    /// Stores that carriers may have these messages, and says in their timelines why the outcome is
+    /// unknown. The times are those of the change and of the submit.
     pub(crate) async fn perhaps_taken(
         &self,
         tx: &mut Tx<'_>,

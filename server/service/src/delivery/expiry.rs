@@ -1,7 +1,7 @@
 //! Expiry: the end of a message's 48 hours, or of its validity.
 //!
-//! While messages are held after a restore, those that were accepted before don't expire: a carrier
-//! may have them, and nothing could change a final status any more.
+//! While messages are held after a restore, messages that were accepted before the hold don't
+//! expire: a carrier may have them, and a final status could never be corrected.
 
 use domain::ids::Shard;
 use domain::schedule::{DAYS_AHEAD_MAX, is_by_validity};
@@ -31,7 +31,8 @@ impl Delivery<'_> {
         let runs = runs.await?;
         let expired = of_tests + runs.iter().map(|run| run.expired).sum::<u64>();
         let lows: Vec<i64> = runs.iter().filter_map(|run| run.low).collect();
-        // What is held is still to expire, so the mark stays until the hold ends.
+        // The held messages have yet to expire, so the mark doesn't move until the hold ends. All
+        // messages with IDs below the mark are final, except those that were scheduled for later.
         if held.is_none()
             && lows.len() == self.shards().count()
             && let Some(low) = lows.into_iter().min()
@@ -156,19 +157,19 @@ impl Delivery<'_> {
 
 /// The result of a transaction that ended overdue messages.
 struct Ended {
-    /// How many it found.
+    /// The number of overdue messages that it found.
     found: i64,
-    /// The last of them.
+    /// The last of these messages.
     last: Option<Transid>,
     /// The smallest ID of those that are leased. A scheduled message counts with its time as an ID.
     first_leased: Option<i64>,
-    /// Whether the next transaction finds others.
+    /// Whether the next transaction finds other messages.
     is_changed: bool,
     expired: u64,
 }
 
-/// Makes overdue messages final, or ends their time in the queue. `held` is since when messages are
-/// held.
+/// Makes overdue messages final, or only takes them out of the queue. `held` is the time since
+/// which messages are held.
 async fn end_overdue(
     tx: &mut Tx<'_>,
     which: OverdueOf,
@@ -198,7 +199,8 @@ async fn end_overdue(
             continue;
         }
         gone.push(message.id);
-        // Its validity only ends its time in the queue. A receipt may still settle it.
+        // The end of its validity only takes an `unknown` message out of the queue. A receipt may
+        // still settle the message.
         if !matches!(which, OverdueOf::Queue(..)) || message.status != MessageStatus::Unknown {
             endings.push(ending(&message));
         }
@@ -215,8 +217,8 @@ pub(crate) fn first_unexpired(now: Timestamp) -> i64 {
     ids::compose_id(now.plus_ms(-MESSAGE_LIFETIME_MS).unix_ms(), 0)
 }
 
-/// Returns whether the rows of an upload may no longer be submitted. Unless they have an expiry of
-/// their own, that is 48 hours after the ID of the first one.
+/// Returns whether the rows of an upload may no longer be submitted. Without an expiry of their
+/// own, rows expire 48 hours after the time in the first row's ID.
 pub(crate) fn have_expired(expires_at: Option<Timestamp>, first_id: i64, now: Timestamp) -> bool {
     expires_at.map_or(first_id < first_unexpired(now), |at| at <= now)
 }
@@ -227,8 +229,8 @@ pub(crate) fn least_queued(now: Timestamp) -> i64 {
     first_unexpired(now.plus_ms(-(DAYS_AHEAD_MAX + 7) * DAY_MS))
 }
 
-/// Returns the ID below which every message of a shard is final. The sweep's mark leaves out
-/// messages that were scheduled for later.
+/// Returns the ID below which every message of a shard is final. The sweep's mark alone isn't
+/// enough, because it ignores messages that were scheduled for later.
 pub(crate) async fn final_below(conn: Conn<'_>, now: Timestamp) -> Result<i64> {
     let low = installation::swept(conn).await?.low;
     // Messages that wait for a later time are all in the queue, and there may be a million of them.
@@ -243,7 +245,7 @@ const fn time_of(id: i64) -> Timestamp {
     Timestamp::from_unix_ms(ids::id_unix_ms(id))
 }
 
-/// The messages that a sweep is looking at. It takes the stages in this order.
+/// The stages of a sweep, in order. Each checks other messages.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
     /// Messages that were due at once, 48 hours after their acceptance.

@@ -23,10 +23,11 @@ const MINUTE_MS: i64 = 60 * 1000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// How long the counts of minutes, and of hours, are kept.
 const KEPT: [(i64, i64); 2] = [(MINUTE_MS, 2 * HOUR_MS), (HOUR_MS, 8 * DAY_MS)];
-/// The maximum number of a carrier's accepted segments whose receipts are awaited to measure the
-/// time. They are a sample of all segments.
+/// The maximum number of a carrier's segments for which the time until the receipt is measured.
+/// They are a sample of all segments.
 const SAMPLES_MAX: usize = 1000;
-/// How often samples without a receipt make space for others, and how old they must be then.
+/// If there are [`SAMPLES_MAX`] samples, those of this age are dropped. This is also the minimum
+/// time between two such sweeps.
 const SAMPLE_LASTS: Duration = Duration::from_mins(10);
 /// How long the receipts of a test message don't count.
 const TEST_LASTS: Duration = Duration::from_mins(5);
@@ -44,7 +45,7 @@ struct OfCarrier {
     stored: CarrierCounts,
     /// The refusals that aren't in the database yet, by reason.
     refusals: BTreeMap<String, u64>,
-    /// When the carrier accepted some of the segments, by carrier message ID.
+    /// When the carrier accepted each segment of the sample, by carrier message ID.
     samples: HashMap<String, Instant>,
     samples_checked_at: Instant,
     /// The numbers and carrier message IDs of test messages, and until when their receipts don't
@@ -111,7 +112,8 @@ impl Figures {
         counts
     }
 
-    /// Returns how each final receipt counts once it is stored, or `None` for one that doesn't.
+    /// Returns how each final receipt counts once it is stored, or `None` for a receipt that
+    /// doesn't count.
     pub(super) fn receipts(
         &self,
         carrier: &str,
@@ -134,8 +136,8 @@ impl Figures {
         counted
     }
 
-    /// Counts receipts that are stored now. `matches` has what each one matched. A receipt that
-    /// matches nothing says nothing about our messages, so it isn't part of the delivery rate.
+    /// Counts receipts that are stored now. `matches` says what each receipt matched. An unmatched
+    /// receipt says nothing about our messages, so the delivery rate leaves it out.
     pub(super) fn add_receipts(
         &self,
         carrier: &str,
@@ -183,14 +185,15 @@ impl Figures {
         self.add(carrier, &counts);
     }
 
-    /// Adds the counts of something that is stored now.
+    /// Adds counts whose results or receipts are stored now.
     pub(super) fn add(&self, carrier: &str, counts: &CarrierCounts) {
         self.update(carrier, |figures| figures.counts.add_all(counts));
     }
 }
 
 impl OfCarrier {
-    /// Begins to measure the time until the receipts of these segments, as far as there is space.
+    /// Begins to measure the time until the receipts of these segments, up to [`SAMPLES_MAX`]
+    /// samples.
     fn take_samples(&mut self, ids: &[&str]) {
         let now = Instant::now();
         if self.samples.len() >= SAMPLES_MAX && self.samples_checked_at + SAMPLE_LASTS < now {
@@ -304,8 +307,8 @@ impl Delivery<'_> {
     }
 }
 
-/// Whether a receipt has this number or carrier message ID of a test message. A receipt may leave
-/// out the plus sign of a number, or have no number.
+/// Whether a receipt is for the test message with the number or carrier message ID `test`. A
+/// receipt may leave out the plus sign of a number, or have no number.
 fn is_of_test(test: &str, receipt: &CarrierReceipt) -> bool {
     test.trim_start_matches('+') == receipt.number.trim_start_matches('+')
         || receipt.message_ids.iter().any(|id| id == test)

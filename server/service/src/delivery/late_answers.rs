@@ -23,14 +23,14 @@ struct Settled {
     taken: Vec<Taken>,
     /// Messages that are final now.
     endings: Vec<Ending>,
-    /// Messages that the carrier refused. Their segments never reached it.
+    /// Messages of which the carrier refused every segment. Their stored segments are deleted.
     refused: Vec<Transid>,
     timeline: Vec<NewEntry>,
 }
 
 impl Delivery<'_> {
-    /// Settles messages by answers that came too late. The caller still has to settle the charges
-    /// that they release.
+    /// Settles messages by answers that came after the submit was given up. The caller still has to
+    /// settle the charges that they release.
     pub(super) async fn settle_late(
         &self,
         tx: &mut Tx<'_>,
@@ -101,7 +101,7 @@ impl Settled {
             .filter(|(_, outcome)| matches!(outcome, SubmitOutcome::Accepted { .. }))
             .map(|(number, _)| *number)
             .collect();
-        // A segment that was submitted twice may have reached the carrier the other time.
+        // If a segment was submitted twice, the other submit may have reached the carrier.
         let is_only_submit = |number: u16| {
             let mut segments = stored.iter().filter(|segment| segment.segment == number);
             segments.any(|segment| !segment.is_taken() && segment.submits == 1)

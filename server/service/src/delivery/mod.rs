@@ -65,7 +65,7 @@ const OUTSTANDING_SLICE: i64 = domain::ids::compose_id(domain::ids::id_unix_ms(0
 /// The maximum number of messages that one transaction resumes, which takes a few milliseconds.
 const RESUME_CHUNK: i64 = 1000;
 
-/// The lease of a claim. A result counts only while the message's row has this token.
+/// The lease of a claim. A result counts only while the message's row has the lease's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub token: i64,
@@ -73,9 +73,9 @@ pub struct Lease {
     /// When the lease ends, by the wall clock. The clocks of the nodes agree only roughly.
     pub until: Timestamp,
     /// No submit of the claim may start after this time, because other processes may claim the
-    /// messages soon. Uses the monotonic clock, which goes on while a process is stopped: a process
-    /// that continues later sees that the time has passed. (This clock may stop too if the whole
-    /// machine is suspended.)
+    /// messages soon. Uses the monotonic clock, which goes on while the process is stopped, so a
+    /// process that continues later sees that the time has passed. If the whole machine is
+    /// suspended, this clock may stop too.
     pub not_after: Instant,
 }
 
@@ -97,7 +97,7 @@ pub struct Claimed {
     pub sender: String,
     /// The text. A one-time code in it is masked until the connection gets the message.
     pub message: MessageText,
-    /// The code that the message brings.
+    /// The code in the message.
     pub code: Option<ClaimedCode>,
     /// The numbers of the segments, from 1, that must not be submitted because the carrier has them
     /// or may have them.
@@ -128,7 +128,7 @@ pub struct Submitted {
     pub outcomes: Vec<(u16, SubmitOutcome)>,
 }
 
-/// The facts that a claim found about the messages that are left in the queue.
+/// What a claim found out about the messages that are left in the queue.
 pub(crate) struct Learned {
     /// Whether fewer single messages were due than the claim asked for.
     pub(crate) no_single_waits: bool,
@@ -361,7 +361,8 @@ async fn claim_found(
 }
 
 impl Delivery<'_> {
-    /// Resumes messages that were deferred for a suspension that is over.
+    /// Resumes messages that were deferred because their application was suspended or its account
+    /// disabled, once that is over.
     pub async fn resume_deferred(&self) -> Result<()> {
         let resumed = self.in_each_shard(|shard| self.resume_at(shard));
         if resumed.await?.into_iter().any(|resumed| resumed > 0) {
@@ -447,7 +448,7 @@ impl Delivery<'_> {
     }
 }
 
-/// Sets when messages expire that have an expiry of their own.
+/// Sets the expiry of the messages that have one of their own.
 fn set_expiries(found: &[DueRow], claimed: &mut [Claimed]) {
     let own = found.iter().filter_map(|row| Some((row.id, row.expires_at?)));
     let own: HashMap<Transid, i64> = own.collect();

@@ -22,8 +22,8 @@ const CHUNK: i64 = 200;
 const CHUNK_LEN: usize = 200;
 
 impl Delivery<'_> {
-    /// Turns a carrier's receipts whose states are named in the settings now into unmatched ones,
-    /// which are to be compared with messages. Returns how many there were.
+    /// Takes a carrier's receipts whose states the settings now name, and stores them as unmatched,
+    /// so that they are compared with messages. Returns their number.
     pub(super) async fn apply_named_states(&self, carrier: &CarrierInfo) -> Result<usize> {
         let mut applied = 0;
         for state in self.unknown_states(carrier).await? {
@@ -47,7 +47,7 @@ impl Delivery<'_> {
         Ok(applied)
     }
 
-    /// Returns the named states of a carrier that receipts had before they were named.
+    /// Returns the states that the settings name and that earlier receipts of the carrier have.
     async fn unknown_states<'a>(&self, carrier: &'a CarrierInfo) -> Result<Vec<&'a String>> {
         let mut found = Vec::new();
         if carrier.named.states.is_empty() {
@@ -62,8 +62,8 @@ impl Delivery<'_> {
         Ok(found)
     }
 
-    /// Turns some receipts with a state into unmatched ones. Returns how many receipts had it.
-    /// Returns 0 while another process is matching receipts.
+    /// Stores some receipts with this state as unmatched. Returns the number of receipts that had
+    /// it, or 0 while another process is matching receipts.
     async fn take_unknown(&self, carrier: CarrierInfo, state: String) -> Result<usize> {
         let service = self.0.clone();
         run_detached(async move {

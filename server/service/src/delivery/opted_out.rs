@@ -19,9 +19,9 @@ pub(crate) async fn reject(tx: &mut Tx<'_>, ids: &[Transid], now: Timestamp) -> 
     withdraw(tx, ids, (MessageStatus::Rejected, Some(DeliveryError::OptedOut)), now).await
 }
 
-/// Ends the claims of rows of the queue. Those that went on although their batch was cancelled are
-/// cancelled now, unless a carrier has, or may have, a segment. Returns the messages that this
-/// ended. The caller still has to settle the charges that this releases.
+/// Ends the claims of rows of the queue. If a row's batch was cancelled during the claim, cancels
+/// its message, unless a carrier has, or may have, a segment. Returns the cancelled messages. The
+/// caller still has to settle the charges that this releases.
 pub(crate) async fn requeue(
     tx: &mut Tx<'_>,
     rows: &[Requeued],
@@ -61,7 +61,7 @@ pub(crate) async fn withdraw(
     });
     let endings: Vec<_> = endings.collect();
     let ended = messages::finish(tx, &endings, now).await?;
-    // Always in the same order, because this locks the applications.
+    // Sorted by application, so that transactions that lock several applications can't deadlock.
     let mut counts = BTreeMap::<_, i64>::new();
     for ended in &ended {
         *counts.entry((ended.application_id, ended.test)).or_default() += 1;
@@ -88,9 +88,9 @@ impl Messages<'_> {
     }
 }
 
-/// Checks that an application may have more messages withdrawn on this day. Each one costs it
-/// nothing, but has to be stored and released. The last request of a day may exceed the number,
-/// because its rows are all or none.
+/// Checks that an application may have more messages withdrawn on this day. A withdrawn message
+/// costs the application nothing, but we have to store it and release its price. The last request
+/// of a day may exceed the limit, because a request is accepted or refused as a whole.
 ///
 /// # Errors
 /// `TooManyWithdrawn`.

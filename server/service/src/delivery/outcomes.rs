@@ -29,7 +29,7 @@ pub enum SubmitOutcome {
     },
     /// The carrier refused the segment permanently. Another carrier may accept it.
     Refused { error: String },
-    /// The carrier refused the segment permanently, and so would every other.
+    /// The carrier refused the segment permanently, and every other carrier would refuse it too.
     Rejected { error: String },
     /// The carrier refuses everything now, whatever the message. The segment is retried, and the
     /// attempt doesn't count.

@@ -1,7 +1,7 @@
 //! Receipts, and answers to submits, as carriers sent them, kept for staff. They are collected in
-//! memory and stored in the background, so that they delay nothing. A process that dies loses those
-//! of its last second. Receipts with an unknown state are stored before they are acknowledged,
-//! because they count once the settings name the state.
+//! memory and stored in the background, so that they delay nothing. A process that dies loses the
+//! receipts that it hasn't stored yet. Receipts with an unknown state are stored before they are
+//! acknowledged, because they count once the settings name the state.
 //!
 //! An answer that accepts a message with an ID isn't kept: the message has the ID, and keeping the
 //! answer would double the writes.
@@ -29,15 +29,15 @@ const NUMBER_CHARS_MAX: usize = 32;
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The number of receipts per transaction, which takes a few milliseconds.
 const CHUNK: usize = 500;
-/// For each second that receipts are being stored, nothing is stored for this many seconds. So this
-/// costs at most 2 % of the time of the database.
+/// After each second of storing, nothing is stored for this many seconds. So storing takes at most
+/// 2 % of the database's time.
 const PAUSE_FACTOR: u32 = 49;
 /// The shortest time between two log lines about unknown states of a carrier.
 const UNKNOWN_STATE_LOG_INTERVAL_MS: i64 = 60_000;
-/// The shortest time between two answers of a carrier that are kept although they only ask us to
-/// slow down, or accept a message without an ID. Thousands of them may come in a second, and all say
-/// the same. Other answers are kept without such a limit: each is about a message of its own, and a
-/// carrier that refuses every message gets one message at a time.
+/// The minimum time between two kept answers of a carrier that only ask us to slow down, or that
+/// accept a message without an ID. Thousands of these may come in a second, and all say the same.
+/// Other answers are all kept: each is about a different message, and a carrier that refuses every
+/// message gets one message at a time.
 const SAME_INTERVAL_MS: i64 = 1000;
 
 /// A receipt as a carrier sent it, or an answer to a submit.
@@ -63,8 +63,8 @@ pub struct RawReceipt {
 }
 
 impl RawReceipt {
-    /// Returns an answer without its texts. `outcome` is what was made of it. Returns `None` if the
-    /// answer isn't kept, or if there was none.
+    /// Returns the record of a submit's answer, without the carrier's texts. `None` if the answer
+    /// isn't kept, or if the submit didn't happen.
     pub fn of_answer(outcome: &SubmitOutcome, id: Transid, number: &str) -> Option<Self> {
         let (kind, error) = match outcome {
             SubmitOutcome::Accepted { carrier_message_id: Some(_) }
@@ -93,7 +93,7 @@ impl RawReceipt {
         })
     }
 
-    /// Cuts what is too long, and removes what the database can't store.
+    /// Cuts texts that are too long, and removes what the database can't store.
     fn into_row(mut self, carrier: &str, id: i64) -> RawReceiptRow {
         for id in [&mut self.text_id, &mut self.parameter_id] {
             id.take_if(|id| !is_storable_id(id) || id.contains('\0'));
@@ -129,7 +129,7 @@ struct Waiting {
     dropped: u64,
     /// When an unknown state of a carrier was last logged, by carrier.
     logged: HashMap<String, Timestamp>,
-    /// When an answer of which many say the same was last kept, by its kind and carrier.
+    /// When an answer to which [`SAME_INTERVAL_MS`] applies was last kept, by its kind and carrier.
     same: HashMap<String, Timestamp>,
 }
 
@@ -153,8 +153,8 @@ impl Waiting {
     }
 }
 
-/// Whether something happens for a carrier now that happens at most once in an interval. `last` has
-/// the times when it happened last.
+/// Whether an interval has passed since this function last returned true for `key`. `last` has the
+/// times of these calls.
 fn is_due(
     last: &mut HashMap<String, Timestamp>,
     key: &str,
@@ -179,7 +179,7 @@ fn log_unknown_state(carrier: &str, receipt: &RawReceipt) {
     );
 }
 
-/// Returns about how much memory a receipt takes.
+/// Returns approximately how much memory a receipt takes.
 fn size(receipt: &RawReceiptRow) -> usize {
     let ids = [&receipt.written_id, &receipt.parameter_id];
     let ids: usize = ids.into_iter().flatten().map(String::len).sum();
@@ -200,7 +200,7 @@ impl RawReceipts {
 
 impl Delivery<'_> {
     /// Keeps receipts and answers for staff, in memory until [`Self::store_raw_receipts`] stores
-    /// them. Drops most answers of which many say the same.
+    /// them. Drops most of the answers to which [`SAME_INTERVAL_MS`] applies.
     pub fn keep_raw_receipts(&self, carrier: &str, receipts: Vec<RawReceipt>) {
         if self.limits().raw_receipts_days == 0 {
             return;
@@ -219,8 +219,9 @@ impl Delivery<'_> {
         }
     }
 
-    /// Counts, logs and stores the receipts with an unknown state, and removes them. They must be
-    /// durable before the carrier gets an answer: nothing else remembers them.
+    /// Counts and logs the receipts with an unknown state, stores them if `raw_receipts_days` isn't
+    /// 0, and removes them from `receipts`. They must be durable before the carrier gets an answer,
+    /// because nothing else stores them.
     pub async fn record_unknown_states(
         &self,
         carrier: &str,
@@ -254,9 +255,9 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// Stores some of the receipts that were kept since the last time. Returns how long to pause
-    /// before the next ones, so that this costs the database little, or `None` if there is nothing
-    /// left to store.
+    /// Stores some of the receipts that wait in memory. Returns how long to pause before the next
+    /// call, so that storing costs the database little. Returns `None` if nothing was left to
+    /// store.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` if the database can't be written. These receipts are then lost: they

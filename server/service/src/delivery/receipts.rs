@@ -19,20 +19,22 @@ use store::timeline::{self, NewEntry};
 use store::unmatched_receipts::{self, NewUnmatchedReceipt};
 use store::{Chore, Tx, carriers, queue, raw_receipts};
 
-/// The maximum difference between a receipt's submit date and ours, if nothing else identifies the
-/// message.
+/// How much a receipt's submit date may differ from the time of our submit. Only checked for
+/// receipts without a reference.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
-/// How much earlier than our submit a receipt's submit date may be. Carriers cut off the seconds,
-/// and their clocks differ from ours. An earlier date is that of another message to the number.
+/// How much earlier than the claim of its message a receipt's submit date may be. Carriers cut off
+/// the seconds, and their clocks differ from ours. A receipt with an earlier date is for another
+/// message to the number.
 const SUBMIT_DATE_AHEAD_MS: i64 = 2 * 60 * 1000;
 /// How much the clocks of two nodes may differ when a receipt's time is compared with a message's.
 pub(crate) const NODES_DIFFER_MS: i64 = 2000;
 /// How much earlier than the response to its submit a receipt may arrive. An older receipt belongs
 /// to another message, because carriers reuse their message IDs.
 pub(super) const AHEAD_MS: i64 = 60 * 60 * 1000;
-/// The age up to which unmatched receipts are checked again. No transaction or lease lasts longer.
+/// The age up to which [`Delivery::match_crossed`] checks unmatched receipts if there is only one
+/// shard. No transaction or lease lasts longer.
 pub(super) const CROSSED_MS: i64 = 10 * 60 * 1000;
-/// The number of carrier message IDs per transaction.
+/// The maximum number of carrier message IDs that one transaction matches.
 const CROSSED_CHUNK: usize = 500;
 /// How long unmatched receipts and segments are kept. Carriers report within days.
 const KEPT_MS: i64 = 7 * DAY_MS;
@@ -51,7 +53,8 @@ pub(crate) fn is_storable_id(id: &str) -> bool {
     id.len() <= CARRIER_MESSAGE_ID_CHARS_MAX || id.chars().count() <= CARRIER_MESSAGE_ID_CHARS_MAX
 }
 
-/// A sandbox's receipt: the final status of a message.
+/// The final status of a whole message: a sandbox's receipt, or the result of all segments'
+/// receipts.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     pub id: Transid,
@@ -80,24 +83,24 @@ pub struct CarrierReceipt {
     pub sender: String,
     /// When the carrier accepted the segment, according to the receipt.
     pub submitted_at: Option<Timestamp>,
-    /// When the receipt came, if it has waited since for its message.
+    /// When the receipt came. `None` unless it was kept as unmatched.
     pub received_at: Option<Timestamp>,
     pub written: WrittenReceipt,
 }
 
-/// A receipt as the carrier wrote it. An unmatched receipt is kept with it, so that it can be
-/// matched after the format of message IDs in the settings has been corrected.
+/// The IDs and the state as the carrier wrote them. An unmatched receipt keeps them, so that it can
+/// be matched after the setting `message_id` has been corrected.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenReceipt {
     pub text_id: Option<String>,
-    /// The message ID in the parameter.
+    /// The ID in the parameter `receipted_message_id`.
     pub parameter_id: Option<String>,
     pub state: String,
 }
 
-/// Returns the possible carrier message IDs of a receipt. The parameter has the ID in the answer's
-/// form, and the text has it in the receipt's form. Some carriers use the receipt's form in the
-/// parameter, too. Without a form, IDs are as they are written.
+/// Returns the possible carrier message IDs of a receipt. Most carriers write the ID in the
+/// parameter as in their answers, and some write it as in the receipt's text, so both readings
+/// count. `form` says how the two differ. Without a form, IDs are compared as written.
 pub fn message_ids(
     text_id: Option<&str>,
     parameter_id: Option<&str>,
@@ -116,8 +119,8 @@ pub fn message_ids(
 }
 
 impl CarrierReceipt {
-    /// Whether the receipt came before this time, at which its message can't have been submitted
-    /// yet. The receipt then is for another message.
+    /// Whether the receipt came before this time. If so, it can't be for a message that was
+    /// submitted at this time or later.
     fn is_older_than(&self, time: Timestamp) -> bool {
         self.received_at.is_some_and(|at| at.plus_ms(NODES_DIFFER_MS) < time)
     }
@@ -176,7 +179,8 @@ impl Matching {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiptMatch {
     Unmatched,
-    /// Its message. `None` if only the carrier message ID tells which one it is.
+    /// The message. `None` if an SQL call of a commit group matched the receipt, because the call
+    /// doesn't return the message.
     Matched(Option<Transid>),
 }
 
@@ -210,15 +214,16 @@ struct Crossed {
 
 impl Delivery<'_> {
     /// Makes messages final according to a sandbox's receipts. Durable when this returns. No
-    /// receipt releases the charge. A receipt for a message that is final already goes into the
-    /// message's timeline.
+    /// receipt releases the charge. If a message is final already, a receipt with another status
+    /// goes into its timeline.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
         self.end_at_shards(receipts).await
     }
 
     /// Makes messages final according to a carrier's receipts. Durable when this returns. A receipt
-    /// with an unknown carrier message ID is kept as unmatched, because the response to the submit
-    /// may come later. Returns what each receipt matched.
+    /// whose carrier message ID is unknown may match by its other fields. Otherwise it is kept as
+    /// unmatched, because the response to the submit may come later. Returns what each receipt
+    /// matched.
     pub async fn record_carrier_receipts(
         &self,
         carrier: &str,
@@ -243,8 +248,8 @@ impl Delivery<'_> {
         end(self, tx, receipts, self.now()).await
     }
 
-    /// Writes a carrier's receipts in a commit group. `matching` decides whether receipts without a
-    /// segment are kept as unmatched. Returns what each receipt matched.
+    /// Writes a carrier's receipts in a commit group. `matching` says which fields count, and
+    /// whether receipts without a segment are kept as unmatched. Returns what each receipt matched.
     pub(crate) async fn write_carrier_receipts(
         &self,
         tx: &mut Tx<'_>,
@@ -319,7 +324,7 @@ impl Delivery<'_> {
         if matching.is_by_id_alone() {
             return Ok(found);
         }
-        let (country_code, least) = self.unanswered_since();
+        let (country_code, least) = self.search_bounds();
         let network = self.inner.router.network();
         let open: Vec<&str> = (receipts.iter().enumerate())
             .filter(|(index, receipt)| !found.contains_key(index) && !receipt.number.is_empty())
@@ -346,9 +351,9 @@ impl Delivery<'_> {
         Ok(found)
     }
 
-    /// Whether a receipt may be for a message of the shard other than the one that fits by number
-    /// and time. Such a message has no response yet, or its response had the ID in another format
-    /// than the receipt. A receipt with a reference is certain.
+    /// Whether another message of the shard could also be the receipt's message, although only
+    /// `one` fits by number and time. The other message has no response yet, or its response had
+    /// the ID in another format than the receipt. A receipt with a reference is unambiguous.
     async fn may_be_another(
         &self,
         conn: Conn<'_>,
@@ -359,7 +364,7 @@ impl Delivery<'_> {
         if receipt.user_reference.is_some() {
             return Ok(false);
         }
-        let (country_code, least) = self.unanswered_since();
+        let (country_code, least) = self.search_bounds();
         let (number, id) = (&one.address, one.id.message_id);
         let is_submitted =
             segments::is_another_submitted(conn, carrier, number, country_code, id, least);
@@ -378,7 +383,7 @@ impl Delivery<'_> {
         carrier: &str,
         receipts: &[CarrierReceipt],
     ) -> Result<Vec<Option<Shard>>> {
-        let (country_code, least) = self.unanswered_since();
+        let (country_code, least) = self.search_bounds();
         let network = self.inner.router.network();
         let numbers = receipts.iter().map(|receipt| receipt.number.as_str());
         let numbers: Vec<&str> = numbers.filter(|number| !number.is_empty()).collect();
@@ -408,8 +413,7 @@ impl Delivery<'_> {
         Ok(shards)
     }
 
-    /// Whether a receipt without a reference may be for a message of another shard that is being
-    /// submitted now.
+    /// Like [`Self::may_be_another`], for the messages of all other shards.
     async fn may_be_elsewhere(
         &self,
         carrier: &str,
@@ -426,9 +430,10 @@ impl Delivery<'_> {
         Ok(false)
     }
 
-    /// Returns the country code that carriers put before local numbers, and the smallest ID of a
-    /// message that a receipt may still be for.
-    pub(super) fn unanswered_since(&self) -> (&str, i64) {
+    /// Returns the bounds of a search for a receipt's segment. They are the country code that
+    /// carriers put before local numbers, and the smallest ID of a message that may still get a
+    /// receipt.
+    pub(super) fn search_bounds(&self) -> (&str, i64) {
         let country_code = &self.inner.router.country_code;
         let oldest = self.now().plus_ms(-KEPT_MS - DAY_MS);
         (country_code, domain::ids::compose_id(oldest.unix_ms(), 0))
@@ -453,7 +458,7 @@ impl Delivery<'_> {
         let found: HashMap<usize, SegmentId> = segments::with_ids(tx, carrier, &message_ids)
             .await?
             .into_iter()
-            // A carrier that uses an ID again may have sent a receipt for the earlier message.
+            // If the carrier has reused the ID, an earlier receipt is for an earlier message.
             .filter(|(index, segment)| {
                 let received_at = unmatched[*index].received_at();
                 received_at.plus_ms(NODES_DIFFER_MS) >= made_at(segment)
@@ -476,15 +481,17 @@ impl Delivery<'_> {
         Ok(matched.iter().map(|matched| matched.status).collect())
     }
 
-    /// Matches unmatched receipts whose segments are known. Returns how many were matched.
+    /// Matches unmatched receipts whose segments are known. Returns the number of their carrier
+    /// message IDs.
     ///
     /// A receipt stays unmatched if it is stored at the same time as the response to its submit.
-    /// One transaction stores the carrier message ID and finds no receipt. Another one finds no
-    /// such ID and keeps the receipt as unmatched. Neither sees the other's rows. A receipt also
-    /// stays unmatched when another process stores the response by a call, because the call
-    /// considers only unmatched receipts of its own process.
+    /// The transaction that stores the response finds no receipt. The transaction that stores the
+    /// receipt finds no such carrier message ID and keeps the receipt as unmatched. Neither sees
+    /// the other's rows: the two have crossed. A receipt also stays unmatched if another process
+    /// stores the response by an SQL call: such a call matches no unmatched receipts, and each
+    /// process knows only the IDs of its own ones.
     pub async fn match_crossed(&self) -> Result<usize> {
-        // On SQLite one process writes, one transaction at a time, so receipts can't cross.
+        // On SQLite, transactions run one after the other, so a receipt and a response can't cross.
         if !self.store().dialect().is_shared() {
             return Ok(0);
         }
@@ -571,7 +578,7 @@ impl Delivery<'_> {
 
     /// Deletes segments, with their carrier message IDs, and unmatched receipts after a week.
     /// Deletes raw receipts after the days of the setting `raw_receipts_days`, and no later than
-    /// texts. Receipts that come later are kept as unmatched for a week.
+    /// texts. A receipt that comes after its segment was deleted is kept as unmatched for a week.
     pub async fn forget_segments(&self) -> Result<()> {
         self.do_chore(
             Chore::ForgetSegments,
@@ -603,13 +610,13 @@ impl Delivery<'_> {
 /// Returns a row for each carrier message ID that a receipt may mean, or one without an ID.
 pub(super) fn unmatched_rows(
     receipt: &CarrierReceipt,
-    number: i64,
+    receipt_id: i64,
     received_at: Timestamp,
 ) -> impl Iterator<Item = NewUnmatchedReceipt<'_>> {
     let ids = receipt.message_ids.iter().map(String::as_str);
     let none = receipt.message_ids.is_empty().then_some("");
     ids.chain(none).map(move |id| NewUnmatchedReceipt {
-        receipt: number,
+        receipt: receipt_id,
         carrier_message_id: id,
         status: receipt.status,
         error: receipt.error.as_deref(),
@@ -624,13 +631,15 @@ pub(super) fn unmatched_rows(
     })
 }
 
-/// Returns when a segment's message was accepted, by the clock that its receipts are numbered with.
+/// Returns when Heliograph accepted a segment's message, according to the message's ID.
 pub(super) const fn made_at(segment: &SegmentId) -> Timestamp {
     Timestamp::from_unix_ms(domain::ids::id_unix_ms(segment.message_id.0))
 }
 
 /// Returns the segment of a receipt without a known carrier message ID, if exactly one segment
-/// fits. A segment that was submitted after the receipt came, or after its submit date, never fits.
+/// fits. A segment never fits if its message was claimed after the receipt came. Without a
+/// reference, it doesn't fit either if its message was claimed after the receipt's submit date.
+/// Both rules allow for clocks that differ.
 fn the_one<'a>(
     network: &Network,
     carrier: &str,
@@ -652,7 +661,7 @@ fn the_one<'a>(
         };
         receipt.submitted_at.is_some_and(is_close) && has_sender(c)
     };
-    // Usually one number, so that few segments are left to compare.
+    // `meant` has few numbers, so the other checks run on few segments.
     let meant = network.numbers_meant(carrier, &[receipt.number.as_str()]);
     let mut fitting = unanswered.iter().filter(|c| {
         meant.contains(&c.address)
@@ -753,8 +762,8 @@ async fn end(
         })
         .collect();
     let ended = messages::finish(tx, &endings, now).await?;
-    // A receipt may come before the submit is recorded, or after its lease was lost. Then it also
-    // takes the message out of the queue.
+    // If a receipt comes before the answer is stored, or after the lease has ended, the message is
+    // still in the queue.
     let gone: Vec<Transid> = ended.iter().map(|ended| ended.id).collect();
     queue::drop_all(tx, &gone).await?;
     let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();

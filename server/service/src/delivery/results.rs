@@ -298,7 +298,7 @@ impl Plan<'_> {
         let mut ended = messages::finish(tx, &endings, now).await?;
         ended.extend(requeue(tx, &self.again, now).await?);
         timeline::insert(tx, &self.timeline, now, || service.next_id(now)).await?;
-        // A message that the carrier throttles again and again gets no further entry.
+        // A message that the carrier throttles repeatedly gets only one entry.
         let ids: Vec<Transid> = self.throttled.iter().map(|entry| entry.id).collect();
         let noted = timeline::noted(tx, &ids, THROTTLED).await?;
         self.throttled.retain(|entry| !noted.contains(&entry.id));

@@ -1,4 +1,4 @@
-//! Trying out routes: finds the route that a message would take now, and the reasons.
+//! Finds the route that a message would take now, and says why.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct TrialMessage {
     pub number: Number,
     /// The default sender if `None`.
     pub sender: Option<String>,
-    /// Without one, no route for a particular application matches.
+    /// If `None`, no route for a particular application matches.
     pub application: Option<Reference>,
     pub segments: usize,
 }
@@ -25,8 +25,8 @@ pub struct RouteTrial {
     /// The number with country code.
     pub number: String,
     pub sender: String,
-    /// The carrier that would get the message. `None` if it would wait or be rejected. Among
-    /// equally good routes with the same priority, one of several carriers.
+    /// The carrier that would get the message, or one of them if equally good routes lead to
+    /// several. `None` if the message would wait or be rejected.
     pub carrier: Option<String>,
     /// The number and the sender as this carrier gets them.
     pub written: Option<(String, String)>,
@@ -40,12 +40,12 @@ pub struct TriedRoute {
     pub route: Route,
     /// The carrier's charge for a segment to this number.
     pub cost: Option<Money>,
-    /// The share of messages that its carrier delivered within the last hour, in percent. `None`
-    /// with too few receipts, or if no route depends on it.
+    /// The share of messages that the route's carrier delivered within the last hour, in percent.
+    /// `None` with too few receipts, or if no route depends on the share.
     pub quality: Option<u64>,
-    /// The condition that doesn't hold.
+    /// The route's condition that the message doesn't meet.
     pub mismatch: Option<&'static str>,
-    /// The state of its carrier, if other carriers are preferred because of it.
+    /// The state of the route's carrier, if the state makes other carriers preferred.
     pub state: Option<CarrierState>,
 }
 
@@ -88,7 +88,7 @@ impl Delivery<'_> {
                 route: route.clone(),
             })
             .collect();
-        // A number that leaves nothing to chance but the weights.
+        // With this random number, [`RouteOrder::Quality`] never tries the worse routes.
         let choice = network.routes.choose(&facts, 1, |name| avoided(name).is_none(), &[]);
         let (carrier, outcome) = match choice {
             Choice::Carrier(carrier) => {

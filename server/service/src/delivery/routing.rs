@@ -27,10 +27,10 @@ use store::queue::{self, Moved, Requeued, Routed};
 pub(crate) const NO_CARRIER: &str = "";
 /// The number of waiting rows per transaction.
 const CHUNK: i64 = 500;
-/// How often a message whose routes are closed is checked again before one opens. The hours may
-/// change meanwhile.
+/// How often a message whose routes are all closed is checked again, because their hours may change
+/// meanwhile.
 const CLOSED_MS: i64 = 10 * 60_000;
-/// The number of receipts within an hour from which the quality of a carrier is known.
+/// The minimum number of receipts within an hour from which a carrier's quality is computed.
 const QUALITY_RECEIPTS: u64 = 20;
 
 /// The carriers and the routes to them.
@@ -125,7 +125,7 @@ impl Network {
         routes.map(|r| r.hours.as_ref().is_none_or(|hours| hours.include(now))).collect()
     }
 
-    /// Whether a route leads a message anywhere at some time, except to these carriers.
+    /// Whether a route leads a message to a carrier that isn't excluded, now or later.
     fn opens_later(&self, message: &Message<'_>, excluded: &[&str]) -> bool {
         let number = self.address(message);
         let facts = self.facts(message, &number);
@@ -139,8 +139,8 @@ impl Network {
         routes.map(|r| r.hours.as_ref().map_or(now, |hours| hours.opening(now))).collect()
     }
 
-    /// Returns when a route leads a message anywhere, except to these carriers. `openings` are
-    /// those of all routes.
+    /// Returns the earliest time at which a route leads a message to a carrier that isn't excluded.
+    /// `openings` is what [`Self::openings`] returned.
     fn opening(
         &self,
         message: &Message<'_>,
@@ -155,7 +155,7 @@ impl Network {
         fitting.map(|(_, opening)| *opening).min()
     }
 
-    /// Returns why no route leads a message anywhere.
+    /// Returns why no route leads a message to any carrier.
     pub(crate) fn why_unroutable(&self, message: &Message<'_>) -> DeliveryError {
         let number = self.address(message);
         let shorter = RoutingFacts { segments: 1, ..self.facts(message, &number) };
@@ -217,8 +217,8 @@ impl Network {
         numbers
     }
 
-    /// Returns a number, which has its country code, in each form in which a carrier may get it, and
-    /// in which its receipts are stored: without a plus sign.
+    /// Returns each form in which a carrier may get a number that has its country code. Leaves out
+    /// plus signs, because receipts are stored without them.
     pub(crate) fn addresses(&self, carrier: &str, number: &str) -> Vec<String> {
         let rewritten = self.rewritings(carrier).into_iter();
         let forms = rewritten.flat_map(|rewriting| {
@@ -228,14 +228,14 @@ impl Network {
         forms.collect()
     }
 
-    /// Whether a carrier may write a number, which has its country code, like this.
+    /// Whether `written` is a form in which a carrier may write a number that has its country code.
     pub(crate) fn writes_number(&self, carrier: &str, number: &str, written: &str) -> bool {
         let plain = |number: &str| number.trim_start_matches('+') == written;
         let is_written = |rewriting: &Rewriting| plain(&rewriting.number(number));
         number == written || self.rewritings(carrier).iter().any(is_written)
     }
 
-    /// Whether a carrier may write a sender like this.
+    /// Whether `written` is a form in which a carrier may write a sender.
     pub(crate) fn writes_sender(&self, carrier: &str, sender: &str, written: &str) -> bool {
         let is_written = |rewriting: &Rewriting| {
             // Receipts are compared without a plus sign.
@@ -244,8 +244,8 @@ impl Network {
         sender == written || self.rewritings(carrier).iter().any(is_written)
     }
 
-    /// Returns a handset's number as we write it, if the carrier's rule for numbers shows that it
-    /// writes the number in another way.
+    /// Returns a handset's number in our form, if the carrier's rule for numbers shows that the
+    /// carrier uses another form.
     pub(crate) fn handset(&self, carrier: &str, written: &str) -> Option<String> {
         let known = self.carriers.iter().find(|known| known.name == carrier)?;
         let rule = known.rewriting.number.as_ref()?;
@@ -297,12 +297,12 @@ pub(crate) struct Router {
     clock: Clock,
     network: RwLock<Arc<Network>>,
     qualities: RwLock<Arc<Qualities>>,
-    /// True if the network has changed since the messages that wait were last checked.
+    /// True if the network has changed since the waiting messages were last checked.
     changed: AtomicBool,
     /// The routes that were open at that time.
     open_routes: Mutex<Vec<bool>>,
-    /// The carriers that can't accept messages now. The value is true if the next message goes
-    /// there all the same, as a probe.
+    /// The carriers that can't accept messages now. The value is true if the next message still
+    /// goes to the carrier, as a probe.
     unusable: RwLock<HashMap<String, AtomicBool>>,
 }
 
@@ -311,7 +311,7 @@ pub(crate) struct Message<'a> {
     pub(crate) number: &'a str,
     pub(crate) kind: Kind,
     pub(crate) sender: Option<&'a str>,
-    /// Without one, no route for a particular application matches.
+    /// If `None`, no route for a particular application matches.
     pub(crate) application: Option<Reference>,
     pub(crate) segments: usize,
 }
@@ -342,7 +342,8 @@ impl Router {
     }
 
     /// Returns the carrier that a message waits for, or [`NO_CARRIER`] if no open route matches it.
-    /// While no carrier can accept it, the message waits for its first choice.
+    /// If none of the carriers can accept messages now, the message waits for the one that its
+    /// routes prefer.
     pub(crate) fn carrier(&self, message: &Message<'_>, random: u64, excluded: &[&str]) -> String {
         // A shortcut for every send: most installations have only one route, for all messages.
         let network = self.network();
@@ -356,7 +357,7 @@ impl Router {
     }
 
     /// Returns the first carrier that can accept a message now or is waiting for a probe. With
-    /// `all`, returns the first carrier whatever its state.
+    /// `all`, returns the first carrier, whatever its state.
     fn choose(
         &self,
         message: &Message<'_>,
@@ -535,8 +536,8 @@ impl Delivery<'_> {
     }
 
     /// Finds another carrier for the messages that wait for this one. A message that matches no
-    /// route is rejected, and its charge is released. It waits if it matches one at another time, or
-    /// while messages are held. A message stays if the carrier has some of its segments.
+    /// route is rejected, and its charge is released. It waits if a route matches it at another
+    /// time, or while messages are held. A message stays if the carrier has some of its segments.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
         // If no other carrier can accept the backlog, don't read it.
         let router = &self.inner.router;
@@ -544,8 +545,9 @@ impl Delivery<'_> {
         if waits && !router.is_usable(carrier) && !router.has_other(carrier) {
             return Ok(());
         }
-        // Messages that wait for a route to open are due again after this time. With a later time, a
-        // large backlog would never end.
+        // Each chunk reads the rows that are due at this time. Messages that wait for a route to
+        // open get a later due time. If the time were read again for each chunk, a large backlog
+        // would never end.
         let now = self.now();
         let rerouting = self.in_each_shard(|shard| self.reroute_at(shard, carrier, now));
         rerouting.await.map(drop)
@@ -588,7 +590,8 @@ impl Delivery<'_> {
         let network = router.network();
         let stays = router.is_usable(carrier) && carrier != NO_CARRIER;
         let openings = OnceCell::new();
-        // A carrier may have got a message by a route that the settings don't have yet.
+        // While messages are held, none is rejected here: a carrier may have got it by a route that
+        // the settings still lack.
         let is_held = hold::since(&mut tx).await?.is_some();
         for row in queue::routed(&mut tx, &waiting).await? {
             if stays && network.leads_to(carrier, &facts(&row), now) {
@@ -655,7 +658,8 @@ fn facts(row: &Routed) -> Message<'_> {
     }
 }
 
-/// Lets a message wait until a route opens. Its row isn't due at once, so that it isn't found again.
+/// Lets a message wait until a route opens, or until the next check. Its row gets a later due time,
+/// so that this run doesn't find it again.
 fn waiting_for_hours(row: &Routed, now: Timestamp, opening: Option<Timestamp>) -> Requeued {
     let latest = now.plus_ms(CLOSED_MS);
     let due_at = opening.map_or(latest, |opening| opening.min(latest)).max(now.plus_ms(1));

@@ -40,14 +40,14 @@ impl ScanStarts {
     }
 
     /// Removes the scan start of a carrier. While a carrier is drained, searches find nothing even
-    /// if many rows are due.
+    /// if many rows are due, so they would move the scan start too far.
     pub(crate) fn forget(&self, carrier: &str) {
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         carriers.retain(|(_, of), _| of != carrier);
     }
 
-    /// Moves the scan start after a search. All rows that were due earlier are claimed, or other
-    /// processes had locked them.
+    /// Moves the scan start after a search. All rows that were due before it are claimed, or other
+    /// processes have locked them.
     pub(crate) fn learn(
         &self,
         (shard, carrier): (Shard, &str),

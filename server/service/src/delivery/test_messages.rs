@@ -13,21 +13,21 @@ use store::carriers;
 use store::error::Result;
 use store::unmatched_receipts::{self, Selection};
 
-/// The most unmatched receipts of a carrier that are searched for one to the test's number.
+/// The maximum number of a carrier's unmatched receipts that are searched for the test's number.
 const SEARCHED_MAX: i64 = 200;
 
 /// A receipt that may be for a test message.
 #[derive(Clone, Debug)]
 pub struct TestReceipt {
-    /// The ID that it has, as far as it has one.
+    /// The receipt's message ID. Empty if it has none.
     pub id: String,
     pub status: MessageStatus,
     pub error: Option<String>,
 }
 
 impl Delivery<'_> {
-    /// Keeps the receipts of a test message out of this process's figures. It may get them even if
-    /// another process submits the message.
+    /// Keeps the receipts of a test message out of this process's figures. This process may get
+    /// these receipts even if another process submits the message.
     pub fn expect_test(&self, test: &TestCommand) {
         let (number, sender) = (test.number(), test.sender.as_deref());
         let (address, _) = self.inner.router.written(&test.carrier, &number, sender);

@@ -1,6 +1,6 @@
 //! The carrier message IDs of unmatched receipts that this process stored. If a response has such
-//! an ID, a receipt already waits for it. A background job matches the receipts that other
-//! processes stored.
+//! an ID, its receipt has already come. A background job matches the receipts that other processes
+//! stored.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Unmatched receipts: matches them once more when something about their messages became known, and
-//! explains to staff why they match none.
+//! Matches unmatched receipts again once more is known about their messages, and explains to staff
+//! why a receipt matches no message.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -54,14 +54,15 @@ pub enum ReceiptFilter {
 }
 
 /// The formats of message IDs under which this process last compared all unmatched receipts, by
-/// carrier. Otherwise processes with different settings would compare them in turn without end.
+/// carrier. Without this, processes with different settings would compare the same receipts in turn
+/// without end.
 #[derive(Default)]
 pub(crate) struct ComparedForms(Mutex<HashMap<String, (Form, Instant)>>);
 
 /// A carrier's format of message IDs. `None` if it writes them the same everywhere.
 type Form = Option<MessageIdForm>;
 
-/// The form of receipts that were never compared with messages.
+/// Stands for the format of receipts that were never compared with messages.
 pub(super) const NEW_FORM: &str = "new";
 
 impl ComparedForms {
@@ -81,8 +82,8 @@ impl ComparedForms {
     }
 }
 
-/// The number of receipts of each carrier that matched no message since one last did, and when
-/// operators were last warned.
+/// For each carrier, the number of receipts in a row that matched no message, and when operators
+/// were last warned.
 #[derive(Default)]
 pub struct UnmatchedRuns(Mutex<HashMap<String, (usize, Option<Instant>)>>);
 
@@ -116,10 +117,11 @@ struct StoredSegment {
 }
 
 impl Delivery<'_> {
-    /// Matches unmatched receipts again. A receipt matches by its number and reference once the
-    /// lease of a process that died has ended. All receipts of a carrier are matched again after
-    /// the setting `message_id` of the carrier has changed, and those with a state that wasn't known
-    /// are applied once the settings name it. Returns how many were matched.
+    /// Matches unmatched receipts again. If a process died before it stored an answer, the
+    /// message's receipt matches by the fields other than the carrier message ID after the lease
+    /// has ended. After a carrier's setting `message_id` has changed, all of its unmatched receipts
+    /// are matched again. Receipts with an unknown state are applied once the settings name the
+    /// state. Returns how many were matched.
     pub async fn match_waiting(&self) -> Result<usize> {
         let mut matched = 0;
         for carrier in &self.inner.router.network().carriers {
@@ -179,8 +181,8 @@ impl Delivery<'_> {
         Ok(matched)
     }
 
-    /// Matches the receipts of the last minutes by their other fields, if there is a segment whose
-    /// carrier message ID is unknown.
+    /// Matches the receipts of the last minutes by the fields other than the carrier message ID, if
+    /// a segment's carrier message ID is unknown.
     async fn match_recent(&self, carrier: &str, form: Option<MessageIdForm>) -> Result<usize> {
         let has_unanswered = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -228,8 +230,8 @@ impl Delivery<'_> {
         }
     }
 
-    /// Matches receipts in all shards. `is_new_form` is true if their messages' IDs may have been
-    /// stored under another format. Returns the numbers of the matched receipts, or `None` while
+    /// Matches receipts in all shards. `is_new_form` is true if the carrier message IDs may have
+    /// been stored under another format. Returns the IDs of the matched receipts, or `None` while
     /// another process is matching receipts.
     async fn match_again(
         &self,
@@ -269,8 +271,8 @@ impl Delivery<'_> {
         Ok(Some(done))
     }
 
-    /// Matches receipts in a shard. The flag of each says whether it may match by its fields other
-    /// than the carrier message ID. Returns the numbers of the matched receipts, or `None` while
+    /// Matches receipts in a shard. The flag of a receipt says whether it may match by the fields
+    /// other than the carrier message ID. Returns the IDs of the matched receipts, or `None` while
     /// another process is matching receipts.
     async fn match_again_at(
         &self,
@@ -329,8 +331,8 @@ impl Delivery<'_> {
         Ok(Some(done))
     }
 
-    /// Matches receipts to segments whose IDs were stored under another format. The number must be
-    /// the same, and the segment must have no receipt yet.
+    /// Matches receipts to segments whose IDs were stored under another format. A segment must be
+    /// for the receipt's number and have no receipt yet.
     async fn match_other_forms(
         &self,
         tx: &mut Tx<'_>,
@@ -340,7 +342,7 @@ impl Delivery<'_> {
     ) -> Result<Vec<(WaitingReceipt, SegmentId)>> {
         let possible: Vec<Vec<String>> =
             waiting.iter().map(|waiting| stored_ids(waiting, form)).collect();
-        let (country_code, least) = self.unanswered_since();
+        let (country_code, least) = self.search_bounds();
         let ids = flat(&possible);
         let stored = segments::stored_as(tx, carrier, &ids, country_code, least).await?;
         let stored = by_receipt(&possible, stored);
@@ -363,7 +365,7 @@ impl Delivery<'_> {
 
     /// Returns receipts of a carrier, and its answers to submits, for staff, newest first. Explains
     /// why unmatched receipts match no message. Unless a single ID or number is looked up, also
-    /// suggests formats of message IDs with which they would.
+    /// suggests formats of message IDs under which they would match.
     ///
     /// # Errors
     /// `NoSuchCarrier`.
@@ -455,7 +457,7 @@ impl Delivery<'_> {
         carrier: &str,
         ids: &[Vec<String>],
     ) -> Result<HashMap<usize, Vec<StoredSegment>>> {
-        let (country_code, least) = self.unanswered_since();
+        let (country_code, least) = self.search_bounds();
         let all = &flat(ids);
         let finding = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -466,8 +468,7 @@ impl Delivery<'_> {
 
     /// Tries these receipts under each other format of message IDs. Returns how many receipts would
     /// match under each format, and for each receipt the formats under which it would match. Leaves
-    /// out a format under which the same answer wouldn't match if it came after the settings were
-    /// changed.
+    /// out a format under which future answers of this kind wouldn't match.
     async fn suggestions(
         &self,
         carrier: &str,
@@ -519,7 +520,7 @@ impl Delivery<'_> {
         carrier: &str,
         receipts: &[WaitingReceipt],
     ) -> Result<Vec<Unanswered>> {
-        let (country_code, least) = self.unanswered_since();
+        let (country_code, least) = self.search_bounds();
         let written: Vec<&str> = receipts
             .iter()
             .map(|waiting| &*waiting.number)
@@ -534,7 +535,7 @@ impl Delivery<'_> {
     }
 
     /// Explains why a receipt matches no message. `matching` has the messages that would match
-    /// under another format, `unanswered` those that got no answer, also for other numbers.
+    /// under another format. `unanswered` has the messages that got no answer, to any number.
     fn explained(
         &self,
         carrier: &str,
@@ -625,7 +626,8 @@ fn stored_ids(waiting: &WaitingReceipt, form: MessageIdForm) -> Vec<String> {
     id.map(|id| form.stored_for_receipt(id)).unwrap_or_default()
 }
 
-/// Whether a receipt can be for a segment of its number whose ID matches under another format.
+/// Whether a receipt can be for a segment that has the same number, and whose ID matches under
+/// another format.
 fn fits(waiting: &WaitingReceipt, segment: &Unanswered) -> bool {
     let is_open = matches!(segment.id.status, MessageStatus::Submitted | MessageStatus::Unknown);
     is_open

@@ -167,7 +167,7 @@ impl NumberExport {
 }
 
 impl Target {
-    /// Adds to a record what it is, and whose.
+    /// Adds the record's type, and its application and key.
     fn marked(&self, kind: &str, mut record: Value) -> Value {
         record["type"] = json!(kind);
         record["application"] = json!(self.access.reference.to_string());

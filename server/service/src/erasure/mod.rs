@@ -27,7 +27,7 @@ const RECEIPTS_MAX: i64 = 10_000;
 /// The prefixes that carriers write before the digits of an international number.
 const PREFIXES: [&str; 3] = ["", "+", "00"];
 
-/// The counts of erased rows, and of those that still have the number.
+/// The counts of erased rows, and of rows that still have the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erasure {
     pub messages: u64,
@@ -148,7 +148,7 @@ impl Messages<'_> {
         Ok(targets.collect())
     }
 
-    /// Writes an entry into the audit log. Only its last three digits show the number.
+    /// Writes an entry into the audit log. Of the number, it has only the last three digits.
     async fn note(
         &self,
         actor: &Actor,
@@ -191,7 +191,8 @@ impl Messages<'_> {
         self.in_transaction(work!(|tx, now| {
             tx.at(shard);
             let mut done = Erasure { messages, ..Erasure::default() };
-            // No commit group that overlooked the opt-out may store a message meanwhile.
+            // Lock the application. Otherwise a commit group that read no opt-out could store a
+            // message meanwhile.
             balances::of(tx, &[target.access.application_id]).await?;
             let (mut open, mut uploads) = (0, 0);
             for number in target.numbers() {
@@ -206,7 +207,8 @@ impl Messages<'_> {
                 number.erase_events(tx).await?;
             }
             (done.open, done.uploads) = (open.unsigned_abs(), uploads.unsigned_abs());
-            // Claims of open messages look up the number itself.
+            // Claims of open messages look up the opt-out by the number, so it isn't replaced by
+            // its hash while messages are open.
             if !is_open {
                 let erased = opt_out::erased(&key, &target.for_carrier);
                 let is_listed =
@@ -277,8 +279,8 @@ impl Messages<'_> {
         Ok(receipts)
     }
 
-    /// Deletes the receipts and answers of all carriers for messages to a number, and erases it in
-    /// those that match no message. They belong to no account.
+    /// Deletes the receipts and answers of all carriers for messages to a number, and erases the
+    /// number in unmatched receipts. These rows belong to no account.
     async fn erase_receipts(&self, number: &Number) -> Result<u64> {
         let (service, number) = (self.0.clone(), number.clone());
         self.in_transaction(work!(|tx, _| {

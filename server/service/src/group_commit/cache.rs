@@ -44,9 +44,9 @@ pub(super) struct InGroup {
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
     /// Recipients that have opted out.
     pub(super) opted_out: HashSet<OptedOut>,
-    /// Recipients that got too many messages.
+    /// Recipients that got too many messages, with their numbers of messages.
     pub(super) recent: HashMap<Recipient, RecentMessages>,
-    /// The verifications whose codes may not be sent.
+    /// The verifications whose codes must not be sent.
     pub(super) stale_codes: HashSet<VerifyId>,
     /// Recipients that got a code within the cool-down.
     pub(super) got_codes: HashSet<Recipient>,
@@ -195,7 +195,7 @@ pub(super) fn flooded(answer: &GroupAnswer) -> impl Iterator<Item = (Recipient, 
     })
 }
 
-/// Returns the verifications whose codes may not be sent.
+/// Returns the verifications whose codes must not be sent.
 pub(super) fn stale_codes(answer: &GroupAnswer) -> impl Iterator<Item = VerifyId> {
     answer.stale_codes.iter().flatten().copied().map(VerifyId)
 }

@@ -18,11 +18,12 @@ use crate::{Delivery, Service};
 /// The interval at which a shard's queue is polled for messages that no process announced, for
 /// example those that a command-line process queued.
 const POLL: Duration = Duration::from_secs(2);
-/// How long a shard claims nothing after a group failed, or for a drained carrier.
+/// How long a shard pauses all claims after a group failed, or the claims for a drained carrier.
 const PAUSE: Duration = Duration::from_millis(500);
 const CLAIM_MAX: usize = 512;
-/// The maximum number of messages per claim in a group with sends. If twice the number of the
-/// group's sends is more, that is the maximum: with a lower one, the queue would grow under load.
+/// The maximum number of messages per claim in a group with sends, unless the group has more than
+/// half as many sends. Then the maximum is twice the number of sends, because the queue would
+/// otherwise grow under load.
 const CLAIM_BESIDE_SENDS: usize = 128;
 
 /// Messages that a group claimed for a connection, with their lease.
@@ -429,7 +430,7 @@ pub(crate) struct Slots {
     learned: HashMap<String, Learned>,
 }
 
-/// Whether a carrier is drained. While messages are held, all carriers are.
+/// Whether a carrier is drained. While messages are held, all carriers count as drained.
 fn is_among(drained: &[String], carrier: &str) -> bool {
     drained.iter().any(|drained| drained == carrier || drained == ALL_CARRIERS)
 }

@@ -18,14 +18,14 @@ use store::error::{Error, Fault, Result, Uncertain};
 const SENDS_MAX: usize = 4096;
 /// The maximum number of sends per group. Larger groups gain little and delay everything else.
 const SENDS_PER_GROUP: usize = 512;
-/// The maximum number of waiting inputs from carriers. A connection waits for the reply to its last
-/// input, so the inbox gets full only after a fault.
+/// The maximum number of waiting inputs that aren't sends. A caller waits for the reply to its last
+/// input, so the inbox gets full only after a fault, or if thousands of codes are checked at once.
 const CARRIER_INPUTS_MAX: usize = 4096;
 /// A group that has this many results, receipts and claimed messages takes no further input from
 /// carriers.
 const ROWS_PER_GROUP: usize = 1024;
-/// The same limit for a group with sends, whose callers wait. The limit is twice the group's sends
-/// if that is more, because each send leads to a result and a receipt.
+/// The same limit for a group with sends, because their callers wait. The limit is at least twice
+/// the number of the group's sends, because each send leads to a result and a receipt.
 const ROWS_BESIDE_SENDS: usize = 256;
 /// The maximum time for which a group under load waits until it has as many sends as the previous
 /// group, so that these sends share its commit.
@@ -208,7 +208,7 @@ fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxDepth {
     pub sends: usize,
-    /// Results, receipts and claims.
+    /// All other inputs: results, receipts, claims, rejections and checks of codes.
     pub carriers: usize,
 }
 

@@ -52,8 +52,8 @@ pub(super) struct OptimisticSend {
     pub(super) counted: Option<RateKey>,
     /// Both forms of an opt-out of the recipient, if the call must look them up.
     pub(super) recipient: Option<[OptedOut; 2]>,
-    /// The verification whose code the send brings, if the call must look up whether it may be
-    /// sent.
+    /// The verification whose code the send contains, if the call must look up whether the code may
+    /// be sent.
     pub(super) code: Option<VerifyId>,
     pub(super) decided: Decided,
 }
@@ -64,8 +64,9 @@ pub(super) enum Decided {
     /// A refusal. The refusal holds if the application is as cached and no answer is stored for the
     /// key.
     Refused(Reason),
-    /// A refusal because the balance, or the number of messages that a test key may send, is used
-    /// up. The refusal holds if the call also charges the earlier sends.
+    /// A refusal because something is used up, possibly by earlier sends of this group: the
+    /// balance, the spend per day, or a maximum number of messages. The refusal holds if the call
+    /// also charges these earlier sends.
     UsedUp(Reason),
     /// A dry run. The answer holds if the application is as cached and the call also charges the
     /// earlier sends, which cost `total`.
@@ -377,7 +378,7 @@ impl Deciding<'_> {
                 let total = self.spent.entry(id).or_default().of(kind);
                 Decided::DryRun { kind, sent: answer, total }
             }
-            // A refusal for lack of balance or test messages needs rows that this group has read.
+            // A refusal because something is used up needs rows that this group has read.
             Err(reason) if !has_read && is_used_up(reason) => Decided::NotYet,
             // If the group accepted earlier sends of the application, only the call shows whether
             // they are charged.

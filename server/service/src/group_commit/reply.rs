@@ -77,7 +77,7 @@ struct AnsweredRows<'a> {
     kept: HashSet<KeptKey>,
     /// Recipients that have opted out or got too many messages.
     stopped: HashSet<Recipient>,
-    /// The verifications whose codes may not be sent.
+    /// The verifications whose codes must not be sent.
     stale_codes: HashSet<VerifyId>,
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Accepted {
     clock_ms: i64,
     /// The idempotency key under which the answer is stored, and the digest of the request.
     pub(super) kept: Option<(KeptKey, String)>,
-    /// The verification whose code the message brings.
+    /// The verification whose code the message contains.
     pub(super) code: Option<CodeRow>,
 }
 
@@ -69,8 +69,8 @@ pub(super) enum Decision {
 pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
     pub(super) prices: Arc<PricesInForce>,
-    /// The part of each key's rate limit that this process took from the database. `None` if no
-    /// other process counts requests. The limit is in memory then.
+    /// The requests that this process has taken from the keys' rate limits in the database. `None`
+    /// if no other process counts requests. The limits are then in memory.
     pub(super) allowance: Option<Allowance>,
     pub(super) applications: HashMap<Reference, Funds>,
     /// The answers stored for the idempotency keys of the sends, including those of this group.
@@ -82,7 +82,8 @@ pub(super) struct AdmittedSends {
     /// How many accepted sends of this group go to each block of similar numbers. Only for
     /// applications that refuse traffic pumping.
     pub(super) pumped: HashMap<Recipient, u32>,
-    /// The verifications whose codes may not be sent.
+    /// The verifications whose codes must not be sent, because the number got another code within
+    /// the cool-down, the code was sent again meanwhile, or the verification has ended.
     pub(super) stale_codes: HashSet<VerifyId>,
     /// The recipients of codes that this group accepted.
     pub(super) got_codes: HashSet<Recipient>,
@@ -112,7 +113,7 @@ pub(super) async fn admit_all(
     slots: &mut Slots,
     lease: Lease,
 ) -> Result<(Vec<std::result::Result<Sent, Reason>>, SendingRows)> {
-    // Every installation has prices from its first start, so without prices the database is broken.
+    // Every installation has prices from its first start, so missing prices are a fault.
     let Some(prices) = prices.filter(|_| !sends.is_empty()) else {
         let answers = sends.iter().map(|_| Err(Reason::Internal)).collect();
         return Ok((answers, SendingRows::new()));
@@ -229,8 +230,8 @@ impl AdmittedSends {
         Ok(decision)
     }
 
-    /// Returns why the one-time code in a send may not be sent. `None` if it may, or if there is
-    /// none.
+    /// Returns why the one-time code in a send must not be sent. `None` if it may be sent, or if
+    /// the send has no code.
     fn refused_code(&self, application: Option<&Funds>, send: &PreparedSend) -> Option<Reason> {
         let (code, application) = (send.code.as_ref()?, application?);
         let is_stale = || {
@@ -272,12 +273,13 @@ impl AdmittedSends {
         }
         let of_group = self.pumped.get(&block(application, send)).copied().unwrap_or_default();
         let (pumping, max) = (&service.inner.pumping, limits.traffic_pumping_messages);
-        let is_pumping = pumping.refuses(to(&application.row, send), max, of_group, self.now);
+        let is_pumping =
+            pumping.refuses(pumping_recipient(&application.row, send), max, of_group, self.now);
         is_pumping.then_some(Reason::TrafficPumping)
     }
 
     /// Counts a send against the rate limit of its key, and subtracts its price from the
-    /// application's balance. The prices of earlier sends of this group are subtracted already. A
+    /// application's balance. The balance no longer has the prices of this group's earlier sends. A
     /// dry run counts against the rate limit, too, but subtracts nothing.
     fn charge(
         &mut self,
@@ -326,7 +328,7 @@ impl AdmittedSends {
             *self.pumped.entry(block(application, prepared)).or_default() += 1;
         }
         if kind == KeyKind::Live && application.is_nearly_spent() {
-            note(service, AlarmKind::SpendPerDay, prepared);
+            note_alarm(service, AlarmKind::SpendPerDay, prepared);
         }
         if application.row.limits().limits_recipients() {
             self.recent.entry(recipient(application, prepared)).or_default().added += 1;
@@ -358,8 +360,8 @@ impl AdmittedSends {
             sent,
             message,
             balance_after: (kind == KeyKind::Live).then_some(sent.balance),
-            // After its verification has expired, a code is useless. So the message expires with
-            // it.
+            // The code is useless after its verification has expired, so the message expires at
+            // that time.
             expires_at: sent
                 .code
                 .map(|code| code.expires_at)
@@ -428,25 +430,25 @@ fn block(application: &Funds, send: &PreparedSend) -> Recipient {
     (application.row.id, send.is_test(), block_of(&send.recipient).to_owned())
 }
 
-/// Returns the recipient of a send, in the form that the watch on traffic pumping uses.
-pub(super) fn to<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
+/// Returns the recipient of a send, as the detection of traffic pumping takes it.
+pub(super) fn pumping_recipient<'a>(row: &KeyRow, send: &'a PreparedSend) -> To<'a> {
     (row.id, send.is_test(), &send.recipient)
 }
 
-/// Describes a send for an alarm.
-fn noted(send: &PreparedSend) -> Noted {
+/// Describes a send that is a reason for an alarm.
+fn alarm_reason(send: &PreparedSend) -> Noted {
     let request = &send.request;
     Noted::of_number(request.number.masked(), &send.recipient, request.origin.address)
 }
 
 /// Notes that a send is a reason for an alarm.
-fn note(service: &Service, kind: AlarmKind, send: &PreparedSend) {
+fn note_alarm(service: &Service, kind: AlarmKind, send: &PreparedSend) {
     let (key, address) = (&send.request.key, send.request.origin.address);
-    service.inner.alarms.note_send((key.reference(), kind), address, || noted(send));
+    service.inner.alarms.note_send((key.reference(), kind), address, || alarm_reason(send));
 }
 
-/// Counts a stored send for the watches on its application, which may cause alarms. A refused send
-/// causes an alarm only if it was refused as traffic pumping.
+/// Passes a stored send to the checks that can raise an alarm for its application. Of the refused
+/// sends, only one that was refused as traffic pumping is a reason for an alarm.
 pub(super) fn watch(
     service: &Service,
     row: &KeyRow,
@@ -455,13 +457,18 @@ pub(super) fn watch(
 ) {
     let (request, reference) = (&send.request, send.request.key.reference());
     if *outcome == Err(Reason::TrafficPumping) {
-        note(service, AlarmKind::TrafficPumping, send);
+        note_alarm(service, AlarmKind::TrafficPumping, send);
     }
     if !outcome.as_ref().is_ok_and(|sent| sent.transid.is_some() && !sent.replayed) {
         return;
     }
-    let noted = || noted(send);
-    service.applications().watch_pumping(reference, to(row, send), row.limits(), noted);
+    let noted = || alarm_reason(send);
+    service.applications().watch_pumping(
+        reference,
+        pumping_recipient(row, send),
+        row.limits(),
+        noted,
+    );
     if !send.is_test() && request.number.kind() == Kind::International {
         service.inner.alarms.note_international(reference, service.now().day(), noted);
     }
@@ -590,9 +597,9 @@ fn claimed(
 fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     match recall::<Sent>(kept) {
         Ok(sent) => Ok(Decision::Answered(Sent { replayed: true, ..sent })),
-        // Only this send is refused, so that the other sends of the group are still stored.
+        // An error would fail the whole group, so only this send is refused.
         Err(error) => {
-            tracing::error!(detail = ?error, "a kept answer can't be read");
+            tracing::error!(detail = ?error, "the stored answer for an idempotency key can't be read");
             Err(Reason::Internal)
         }
     }

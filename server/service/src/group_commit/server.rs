@@ -20,7 +20,7 @@ use super::figures::Figures;
 use super::inbox::{Inbox, Input, lose_all, refuse_all};
 use super::optimistic::{OptimisticGroup, group_id};
 use super::reply::Left;
-use super::sends::to;
+use super::sends::pumping_recipient;
 use crate::admission::rates::RateKey;
 use crate::delivery::Lease;
 use crate::{ATTEMPTS, Service};
@@ -274,15 +274,16 @@ impl ServerGroups {
         taken
     }
 
-    /// Reads how many messages of all processes went to numbers like those of the sends, where
-    /// applications refuse traffic pumping and this process alone has already counted many.
+    /// For applications that refuse traffic pumping, reads how many messages all processes sent to
+    /// numbers like those of the sends. Reads only the counts of numbers to which this process
+    /// itself has sent many.
     async fn count_similar(&mut self, service: &Service, inputs: &[Input]) -> Result<()> {
         let (pumping, now) = (&service.inner.pumping, service.now());
         let mut numbers = BTreeMap::new();
         for send in inputs.iter().filter_map(Input::send) {
             let row = send.application.and_then(|id| self.cache.application(id));
             let Some(row) = row.filter(|row| send.opens(row)) else { continue };
-            let (limits, to) = (row.limits(), to(row, send));
+            let (limits, to) = (row.limits(), pumping_recipient(row, send));
             if limits.traffic_pumping == Guard::Block
                 && pumping.needs_others(to, limits.traffic_pumping_messages, now)
             {

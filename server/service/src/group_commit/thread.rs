@@ -195,7 +195,7 @@ impl Worker {
     }
 }
 
-/// Writes a group: results and receipts, then sends, then claims.
+/// Writes a group: results and receipts, then sends, then checks of codes, then claims.
 async fn write(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -206,7 +206,8 @@ async fn write(
     let Recordings { answers: mut recorded, ended, matched } =
         record(service, tx, inputs, &mut slots).await?;
     settle(tx, &ended, service.now()).await?;
-    // Checks come last, because they lock rows that a call locks after those of applications.
+    // Checks come after sends, because a call locks the rows of applications before those of
+    // verifications.
     let checks: Vec<&PreparedCheck> = inputs.iter().filter_map(Input::check).collect();
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
     // On PostgreSQL a call admits sends and claims messages.

@@ -19,8 +19,9 @@ use store::messages::{self, NewMessage, Recipient};
 use store::queue::{self, QueuedAs, QueuedRow};
 use store::{Tx, inbound_numbers};
 
-/// A command to a shared number doesn't count for an application that hasn't sent to the handset
-/// for this long.
+/// A STOP or HELP to a shared number counts only for the applications that have sent to the handset
+/// within this time. If there are none, it counts for the application that gets the number's
+/// messages.
 const SENT_WITHIN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 pub(super) struct HandsetCommand {
@@ -48,7 +49,8 @@ pub(super) struct Addressee {
 }
 
 impl Service {
-    /// Returns the command that a message is. A keyword may precede it.
+    /// Returns the command in a message, if the message has only a command, or a keyword and a
+    /// command.
     pub(super) fn command(&self, message: &Arrived, keyword: Option<&Keyword>) -> Option<Command> {
         let words = &self.inner.opt_outs.words;
         match keyword {
@@ -125,8 +127,8 @@ impl Service {
         Ok(if senders.is_empty() { default.into_iter().collect() } else { senders })
     }
 
-    /// Returns the application that replies, with its reply: the first one that is Active, and the
-    /// owner of the number before the others.
+    /// Returns the application that replies, with its reply. This is the owner of the number if it
+    /// is Active, or else the first other application that is.
     async fn replying(
         &self,
         tx: &mut Tx<'_>,

@@ -26,9 +26,9 @@ pub(crate) struct InboundCounts {
 }
 
 impl Service {
-    /// Returns how many inbound messages this process stored for applications, kept without an
-    /// application, and recognized as repetitions, and how many replies it sent, each with its
-    /// name.
+    /// Returns this process's counts, each with its name: inbound messages that it stored for
+    /// applications, kept without an application, or recognized as repetitions, and replies that it
+    /// queued.
     pub fn inbound_counts(&self) -> [(&'static str, u64); 4] {
         let InboundCounts { stored, unassigned, repeated, replies } = &self.inner.inbound_counts;
         let counts = [

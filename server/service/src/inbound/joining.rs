@@ -13,8 +13,8 @@ use store::gate::Priority;
 use store::inbound::{PartsKey, StoredPart};
 use store::{Chore, Tx};
 
-/// How long after the first part of a message the others may arrive. Then the message is stored
-/// without the missing parts.
+/// How long after the first part of a message the others may arrive. After that, the message is
+/// stored without the missing parts.
 const MISSING_MS: i64 = 10 * 60 * 1000;
 /// The maximum number of parts that wait for others of their message. If a handset kept sending new
 /// parts with one reference, each further part would be slower to store.
@@ -55,7 +55,7 @@ impl Delivery<'_> {
         Ok(joined && keys.len() as u64 == CHUNK.unsigned_abs())
     }
 
-    /// Joins the messages whose parts are complete or have been missing for too long, and deletes
+    /// Joins the messages that [`take_message`] finds among the parts with these keys, and deletes
     /// their parts.
     pub(super) async fn join_parts(
         &self,
@@ -80,8 +80,9 @@ impl Delivery<'_> {
     }
 }
 
-/// Takes the parts of the first message, if they are complete or the oldest came before `before`. A
-/// handset may reuse a reference, so the second part with a number belongs to the next message.
+/// Takes the parts of the first message if they are complete, if one of them came before `before`,
+/// or if more than [`PARTS_MAX`] parts wait. A handset may reuse a reference, so a second part with
+/// the same sequence number belongs to the next message.
 fn take_message(parts: &mut Vec<StoredPart>, before: Timestamp) -> Option<Vec<StoredPart>> {
     let total = parts.first()?.total;
     let mut seen = HashSet::new();
@@ -113,7 +114,7 @@ fn arrived(id: InboundId, key: &PartsKey, parts: &[StoredPart]) -> Arrived {
     }
 }
 
-/// Reads a stored part again.
+/// Parses a stored part.
 fn read(part: &StoredPart) -> ReceivedPart {
     let octet = |value: i64| u8::try_from(value).unwrap_or_default();
     let position = PartPosition {

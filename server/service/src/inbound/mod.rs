@@ -35,8 +35,8 @@ struct Arrived {
     segments: i64,
     /// False if parts are missing. Such a message can't be a command.
     is_whole: bool,
-    /// Whether an equal message arrived just before. Then it isn't stored, because the carrier
-    /// probably repeats it. But if it says STOP, it is obeyed.
+    /// Whether an equal message arrived just before. If so, this message isn't stored, because the
+    /// carrier probably repeated it. A STOP in it still counts.
     is_repeated: bool,
 }
 

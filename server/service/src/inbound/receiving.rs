@@ -23,7 +23,7 @@ const MESSAGE_NOTED_MS: i64 = 5 * 60 * 1000;
 /// How long a part is noted. A repeated part of a message that is stored already would become a
 /// message of its own.
 const PART_NOTED_MS: i64 = 60 * 60 * 1000;
-/// How long a carrier's ID of a message is noted. Nothing else has this ID.
+/// How long a carrier's ID of a message is noted. IDs are unique, so this time can be long.
 const ID_NOTED_MS: i64 = 3 * DAY_MS;
 
 /// A message from a handset, or a part of one, as a carrier delivered it.
@@ -168,7 +168,7 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// Adds a delivery to what is stored.
+    /// Adds a delivery to the rows to store.
     fn read_inbound(
         &self,
         carrier: &str,

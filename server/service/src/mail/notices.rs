@@ -20,7 +20,7 @@ use store::{Tx, accounts, installation};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 /// How long a carrier must be in a state before staff are mailed about it. Short outages are
-/// frequent, and a carrier may come and go.
+/// frequent.
 const CARRIER_HOLDS_MS: i64 = 2 * 60 * 1000;
 /// The maximum age of a batch that is checked. A batch is done within 48 hours and some minutes of
 /// its scheduled time, but its mail may be late if no process was running.
@@ -84,8 +84,8 @@ impl Operations<'_> {
         Ok(())
     }
 
-    /// Mails staff about carriers that have been down or degraded for some minutes, and about those
-    /// that are back for as long.
+    /// Mails staff about carriers that have been down or degraded for some minutes, and about
+    /// carriers that have been back for the same time.
     pub async fn mail_carrier_states(&self) -> Result<()> {
         let known = notices::failing_carriers(&mut self.store().read().await?).await?;
         let now = self.now();
@@ -114,7 +114,7 @@ impl Operations<'_> {
         Ok(())
     }
 
-    /// Returns why no mail about a carrier that fails would leave.
+    /// Returns why staff would get no mail about a failing carrier. `None` if they would get it.
     pub async fn carrier_mail_gap(&self) -> Result<Option<MailGap>> {
         if !self.sends_mail() {
             return Ok(Some(MailGap::NoServer));

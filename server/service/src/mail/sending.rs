@@ -19,11 +19,11 @@ use store::query::Conn;
 use store::{accounts, api_calls, confirmations, known_devices};
 
 const MINUTE_MS: i64 = 60_000;
-/// How long a link that stops a change of the email is valid. It is longer than a change can take:
-/// a day until the confirmation mail is sent, three days until the address is confirmed, and a day
-/// until the change takes effect.
+/// How long a link that stops a change of the email is valid. A change takes at most five days: one
+/// until the confirmation mail is sent, three until the address is confirmed, and one until the
+/// change takes effect.
 const STOP_LIFETIME_MS: i64 = 7 * 24 * 60 * MINUTE_MS;
-/// How long a process holds a mail. Submitting one takes less.
+/// How long a process leases a mail. Submitting a mail takes less.
 const LEASE_MS: i64 = 3 * MINUTE_MS;
 const PAUSE_FIRST_MS: i64 = MINUTE_MS;
 const PAUSE_LONGEST_MS: i64 = 4 * 60 * MINUTE_MS;
@@ -75,7 +75,8 @@ impl Operations<'_> {
     }
 
     /// Claims at most `limit` mails that are due. No other process gets them before the lease ends.
-    /// Creates their secret links. Drops a mail with a secret link if its recipient is out of date.
+    /// Creates their secret links. Drops a mail with a secret link if its recipient is no longer
+    /// the account's current or requested email.
     pub async fn claim_mails(&self, limit: i64) -> Result<Vec<OutgoingMail>> {
         // Read first, because usually nothing is due.
         let due = outbox::next_due(&mut self.store().read().await?).await?;
@@ -173,7 +174,7 @@ impl Operations<'_> {
         self.in_transaction(work!(|tx, _| outbox::keep(tx).await.map(drop))).await
     }
 
-    /// Returns the kept mails, newest first.
+    /// Returns a page of the stored mails, newest first.
     ///
     /// # Errors
     /// `InvalidCursor`.

@@ -104,7 +104,7 @@ impl crate::Money<'_> {
         limit: i64,
     ) -> Result<Paged<DepositCase>> {
         let after = match (cursor, list) {
-            (Some(cursor), _) => place(cursor)?,
+            (Some(cursor), _) => position(cursor)?,
             (None, DepositList::Unmatched) => (i64::MIN, ""),
             (None, DepositList::All) => (i64::MAX, ""),
         };
@@ -264,7 +264,7 @@ fn not_unmatched(deposit: &DepositRecord) -> Error {
 }
 
 /// Parses the cursor of a page into the time and bank ID that the page comes after.
-fn place(cursor: &str) -> Result<(i64, &str)> {
+fn position(cursor: &str) -> Result<(i64, &str)> {
     let parts = cursor.split_once('-').filter(|_| !cursor.contains('\0'));
     let place = parts.and_then(|(at, bank_id)| Some((at.parse().ok()?, bank_id)));
     Ok(place.ok_or(Refusal::InvalidCursor)?)

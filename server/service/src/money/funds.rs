@@ -67,7 +67,7 @@ impl Funds {
         self.row.limits().admits_spend(spent, cost)
     }
 
-    /// Whether most of what may be spent on this day is spent.
+    /// Whether most of the application's spend limit for this day is used up.
     pub(crate) fn is_nearly_spent(&self) -> bool {
         self.row.limits().is_nearly_spent(self.spent)
     }

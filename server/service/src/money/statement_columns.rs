@@ -319,8 +319,8 @@ impl Rows<'_> {
         cells.filter(|cell| !Reference::all_in(cell).is_empty()).count()
     }
 
-    /// Whether the column can tell payments apart: each of its cells is another ID, and none is a
-    /// day or an amount.
+    /// Whether the column can tell payments apart: its cells are different IDs, and none is a day
+    /// or an amount.
     fn are_ids(self, place: usize) -> bool {
         let is_id = |cell: &str| {
             let digits = cell.bytes().filter(u8::is_ascii_digit).count();

@@ -329,7 +329,7 @@ impl OpenStatement {
     }
 
     /// Whether a column has more days that can only be read with the month first than days that
-    /// can't be read so. Many days, such as 05/11/2026, can be read either way.
+    /// can't be read that way. Many days, such as 05/11/2026, can be read either way.
     fn is_month_first(&self, column: Option<usize>) -> io::Result<bool> {
         let Some(column) = column else { return Ok(false) };
         let mut records = self.records()?;

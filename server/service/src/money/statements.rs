@@ -364,8 +364,8 @@ impl crate::Money<'_> {
     }
 
     /// Returns the lines of all statements that couldn't be credited and that staff haven't marked
-    /// as done: the bank ID is known with other data, or the balance would be too large. Returns at
-    /// most a page, oldest statement first.
+    /// as done. The bank ID of such a line is known with other data, or its credit would make a
+    /// balance too large. Returns at most a page, oldest statement first.
     pub async fn open_bank_lines(&self) -> Result<Vec<OpenBankLine>> {
         statements::open_lines(&mut self.store().read().await?, LINES_MAX).await
     }

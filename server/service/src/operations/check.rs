@@ -9,7 +9,7 @@ use store::error::Result;
 use store::query::{At, Conn};
 use store::{Tx, audit_check, check, deposits, prices, transfers};
 
-/// How long after its lifetime a message may take to become final, in milliseconds.
+/// How long after its lifetime a message may still not be final, in milliseconds.
 const GRACE_MS: i64 = 10 * 60 * 1000;
 
 /// The findings in one shard, or in several.
@@ -34,7 +34,7 @@ impl Operations<'_> {
         if left > 0 {
             let words = format!("shards that can't be reached and weren't checked: {left}");
             all.violations.push(words);
-            // The sums can't be compared, because shards are missing.
+            // Findings of some shards are missing, so make the sums equal: they can't be compared.
             all.waiting = all.ledger;
         } else if all.ledger != all.waiting && checked > 1 {
             // Money may have moved between two snapshots. While this transaction is open, no other

@@ -28,7 +28,7 @@ pub struct Copied {
     pub tables: Vec<CopiedTable>,
     /// The sum of the transfers of each kind, and the sum of the balances.
     pub sums: Vec<CopiedSum>,
-    /// The number of accounts in the ledger. Each has the same sum on both sides.
+    /// The number of accounts in the ledger. Each account has the same sum on both sides.
     pub accounts: usize,
     /// The number of upload rows that aren't messages yet. They come from the data folder.
     pub upload_rows: i64,
@@ -64,14 +64,14 @@ pub enum CopyError {
          `heliograph distribute` on it after the copy"
     )]
     Distributed,
-    #[error("the database to copy violates its invariants, nothing was copied:\n{}", .0.join("\n"))]
+    #[error("the source database violates its invariants; nothing was copied:\n{}", .0.join("\n"))]
     Violations(Vec<String>),
     #[error(
-        "rows of an upload can't be read from {path}, nothing was copied: {why}. Is the data \
+        "rows of an upload can't be read from {path}; nothing was copied: {why}. Is the data \
          folder right? If they are lost, serve the database once more: that releases their price"
     )]
     Spool { path: String, why: String },
-    #[error("the copy differs from the source, nothing was kept:\n{}", .0.join("\n"))]
+    #[error("the copy differs from the source; nothing was kept:\n{}", .0.join("\n"))]
     Differs(Vec<String>),
     #[error("{}", .0.for_operator())]
     Failed(#[from] Error),
@@ -186,7 +186,7 @@ async fn copy_uploads(
     let mut rows = 0;
     let is_held = hold::since(from).await?.is_some();
     for upload in copy::waiting(from).await? {
-        // Older uploads have expired. They end without their rows being read, unless they are held.
+        // The rows of older uploads have expired, so nobody reads them, unless the upload is held.
         if is_held || !have_expired(upload.expires_at, upload.first_message_id, now) {
             copy_upload(to, spool, &upload, now).await?;
             rows += upload.rows;

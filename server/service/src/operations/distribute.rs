@@ -164,7 +164,8 @@ async fn begin(
     notify: &(dyn Fn(DistributionStep) + Sync),
 ) -> Result<()> {
     // A node takes its slot in a verb's transaction, and this is a verb's transaction too. Verbs
-    // run one after the other, so the later one sees what the earlier one wrote.
+    // run one after the other, so either this verb sees the node, or the node sees the
+    // distribution.
     let mut tx = store.begin().await?;
     if nodes::is_served(&mut tx, config.clock.now()).await? {
         return Err(DistributeError::Served);

@@ -35,8 +35,8 @@ pub struct Examination {
 /// The facts about a database that a server has used.
 #[derive(Debug)]
 pub struct Installation {
-    /// How far the newest message is ahead of the clock, in milliseconds. It is negative, unless
-    /// the clock was set back.
+    /// How far the newest message is ahead of the clock, in milliseconds. Positive only if the
+    /// clock was set back.
     pub newest_ahead_ms: i64,
     pub secret_key: Result<KeyPlace>,
     /// Since when all messages are held.
@@ -45,24 +45,24 @@ pub struct Installation {
     pub is_moved: bool,
     /// The carriers that are drained.
     pub drained: Vec<String>,
-    /// How long ago the last backup was made, in milliseconds. Without any, counts from the first
-    /// start.
+    /// How long ago the last backup was made, in milliseconds. Without a backup, the time since the
+    /// first start.
     pub backup_age_ms: i64,
     /// The key that seals forms. All processes of the installation have the same one.
     pub form_key: String,
     /// The connections of all running processes.
     pub connections: Vec<ConnectionRecord>,
-    /// The carriers with receipts that say nothing about our messages.
+    /// The carriers with useless receipts.
     pub useless_receipts: Vec<UselessReceipts>,
 }
 
-/// The receipts of a carrier in the last day that say nothing about our messages.
+/// A carrier's receipts of the last day that say nothing about our messages.
 #[derive(Debug)]
 pub struct UselessReceipts {
     pub carrier: String,
     /// Those that match no message, up to a limit.
     pub unmatched: usize,
-    /// Those whose state isn't known.
+    /// Receipts with an unknown state.
     pub unknown_state: u64,
 }
 

@@ -1,6 +1,6 @@
-//! History: dropping old messages by day or week, removing numbers and texts from those that stay,
-//! folding the counts of past days and quarter hours, and with PostgreSQL creating the tables of
-//! the coming days.
+//! The upkeep of stored messages. Drops old ones by day or week, and removes numbers and texts from
+//! those that stay. Folds the counts of past days and quarter hours. With PostgreSQL, creates the
+//! tables of the coming days.
 
 use std::time::Duration;
 
@@ -134,7 +134,7 @@ impl Operations<'_> {
         Ok(())
     }
 
-    /// Redacts some messages. Returns false if there are no more to redact.
+    /// Masks the numbers or erases the texts of some messages. Returns false if none are left.
     async fn redact_some(&self, redaction: Redaction) -> Result<bool> {
         let days = match redaction {
             Redaction::Numbers => self.limits().mask_numbers_days,
@@ -143,7 +143,7 @@ impl Operations<'_> {
         if days == 0 {
             return Ok(false);
         }
-        // Nothing drops the messages meanwhile.
+        // Runs as the chore that drops history, so that nothing drops the messages meanwhile.
         let chore = Chore::DropHistory;
         let tx = self.store().begin_chore(chore, Shard::FIRST, Priority::Bulk).await?;
         let Some(mut tx) = tx else { return Ok(false) };
@@ -152,8 +152,9 @@ impl Operations<'_> {
         let below = swept_below(&mut tx, &shards, day).await?;
         let from = installation::redacted_low(&mut tx, redaction).await?;
         if from > day {
-            // The clock was fast and has been corrected, or the setting was raised. Otherwise the
-            // rows up to the mark would never be redacted.
+            // The mark is too high: the clock was fast and has been corrected, or the setting was
+            // raised. Without this, rows that are stored below the mark later would never be
+            // redacted.
             installation::set_redacted_low(&mut tx, redaction, day).await?;
         }
         if from >= below {
@@ -266,8 +267,8 @@ async fn chunk(tx: &mut Tx<'_>, shards: &[Shard], range: Range) -> Result<Range>
 }
 
 /// Returns an ID, at most `below`, below which all messages are final, except those that were
-/// scheduled for a later time than that in the ID. The sweep's mark is such an ID. But it stays at
-/// the newest message, so on its own it would hold back inbound messages, for example.
+/// scheduled for a later time than that in the ID. The sweep's mark is such an ID. But the mark
+/// never passes the newest message, so on its own it would hold back inbound messages, for example.
 async fn swept_below(tx: &mut Tx<'_>, shards: &[Shard], below: i64) -> Result<i64> {
     let low = installation::swept(tx).await?.low;
     let mut swept = below;
@@ -285,8 +286,8 @@ async fn swept_below(tx: &mut Tx<'_>, shards: &[Shard], below: i64) -> Result<i6
     Ok(swept)
 }
 
-/// Like [`chunk`], also with at most [`CHUNK`] inbound messages and messages that were scheduled for
-/// a time in the range. Those for the same millisecond stay together.
+/// Like [`chunk`], also with at most [`CHUNK`] inbound messages and messages that were scheduled
+/// for a time in the range. Messages for the same millisecond stay together.
 async fn redacted_chunk(tx: &mut Tx<'_>, shards: &[Shard], range: Range) -> Result<Range> {
     let mut range = chunk(tx, shards, range).await?;
     let first = Timestamp::from_unix_ms(ids::id_unix_ms(range.from));

@@ -1,9 +1,9 @@
 //! The hold of a restored database, and the reconciliation that ends it.
 //!
-//! A backup doesn't have what happened after it. Messages that were queued then may have been
-//! submitted since, so a process that opens a database at a new place holds all messages. It takes
-//! receipts, but submits nothing. Uploads go on to become messages, because only messages can be
-//! reconciled.
+//! A backup lacks what happened after it. Messages that were queued at the time of the backup may
+//! have been submitted since. Therefore, a process that finds the database at a new place holds all
+//! messages: it accepts receipts, but submits nothing. Rows of uploads still become messages,
+//! because only messages can be reconciled.
 
 use domain::ids::{Shard, id_unix_ms};
 use domain::{LostAnswer, MessageStatus, Money, Timestamp, Transid};
@@ -30,11 +30,11 @@ const SUBJECT: &str = "messages";
 pub struct Hold {
     /// When the restored database was first opened.
     pub since: Timestamp,
-    /// The number of messages in the queue that may have been submitted before that.
+    /// The number of messages in the queue that may have been submitted before `since`.
     pub waiting: i64,
 }
 
-/// An operator's decisions about the messages that are held. The parts are applied in this order.
+/// An operator's decisions about the held messages. They are applied in the order of the fields.
 #[derive(Clone, Debug, Default)]
 pub struct Reconciliation {
     /// Whether receipts that came since the hold began show which messages were sent.
@@ -54,7 +54,7 @@ pub struct Export {
     pub lines: Vec<ExportLine>,
 }
 
-/// The decision about messages of which nothing is known.
+/// The decision about messages without any proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// They are submitted.
@@ -71,7 +71,7 @@ pub struct Reconciled {
     pub by_export: usize,
     /// The number of messages that were cancelled.
     pub discarded: usize,
-    /// The amount that was released for them.
+    /// The amount that was released for the cancelled messages.
     pub released: Money,
     /// The number of messages that became `unknown`, because nothing was known about them or because
     /// a line of the carrier's list may be about another message.
@@ -111,15 +111,15 @@ pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) 
 
 /// The log's line while messages are held.
 pub(super) const HELD: &str = "Messages are held: nothing is submitted until `heliograph messages \
-                               reconcile` has sorted the messages that were queued";
+                               reconcile` has decided about the queued messages";
 
-/// Returns the first time after that of an ID.
+/// Returns the time one millisecond after the time in an ID.
 pub(super) fn after(id: i64) -> Timestamp {
     Timestamp::from_unix_ms(id_unix_ms(id)).plus_ms(1)
 }
 
-/// Begins a hold of the messages until now, or until `least`: the clock may be behind that of the
-/// backup.
+/// Begins a hold of the messages that were accepted before now, or before `least` if that is later:
+/// our clock may be behind the clock of the backup.
 pub(super) async fn begin(
     tx: &mut Tx<'_>,
     actor: &Actor,
@@ -147,8 +147,8 @@ impl Operations<'_> {
         Ok(Some(Hold { since, waiting: counts.await?.into_iter().sum() }))
     }
 
-    /// Returns how long ago the last backup was made, in milliseconds. Without any, counts from the
-    /// first start.
+    /// Returns how long ago the last backup was made, in milliseconds. Without a backup, the time
+    /// since the first start.
     pub async fn backup_age_ms(&self) -> Result<i64> {
         let at = hold::last_backup(&mut self.store().read().await?).await?;
         Ok(self.now().ms_since(at).max(0))
@@ -164,7 +164,8 @@ impl Operations<'_> {
         self.in_transaction(work!(|tx, _| hold::backed_up(tx, at).await)).await
     }
 
-    /// Holds messages, for a copy of the disk or of the whole server, which looks like the original.
+    /// Holds messages on an operator's command. Needed after the disk or the whole server was
+    /// copied back, because such a copy looks like the original.
     pub async fn begin_hold(&self, actor: &Actor) -> Result<()> {
         let actor = *actor;
         self.in_transaction(work!(|tx, now| begin(tx, &actor, now, now).await)).await?;
@@ -172,7 +173,7 @@ impl Operations<'_> {
         Ok(())
     }
 
-    /// Sorts the messages that are held.
+    /// Decides about the held messages.
     ///
     /// # Errors
     /// `NotHeld`, `NoSuchCarrier`, `UploadHeld`, `StillSubmitting`.
@@ -180,8 +181,8 @@ impl Operations<'_> {
         let since = self.hold_since().await?.ok_or(Refusal::NotHeld)?;
         self.must_be_expanded(since).await?;
         // Messages that were being submitted when the hold began or the backup was made are leased.
-        // Those that return to the queue are sorted below: otherwise they would be sent again
-        // without a look at the proofs. A lease that isn't over may be that of a running process.
+        // Ending the leases first returns some of them to the queue, so the proofs below are
+        // applied to them too. A lease that hasn't ended may belong to a running process.
         self.delivery().end_leases(Leases::OverInBackup).await?;
         self.must_be_answered(since).await?;
         let mut done = Reconciled::default();
@@ -213,7 +214,7 @@ impl Operations<'_> {
         Ok(done)
     }
 
-    /// Refuses to go on while some messages can't be seen yet.
+    /// Returns an error while rows of held uploads aren't messages yet.
     async fn must_be_expanded(&self, since: Timestamp) -> Result<()> {
         let waiting = self.in_each_shard(|shard| async move {
             hold::unexpanded(&mut self.store().read_at(shard).await?, since).await
@@ -224,7 +225,7 @@ impl Operations<'_> {
         }
     }
 
-    /// Refuses to go on while some messages are being submitted.
+    /// Returns an error while held messages are being submitted.
     async fn must_be_answered(&self, since: Timestamp) -> Result<()> {
         let submitting = self.in_each_shard(|shard| async move {
             hold::is_submitting(&mut self.store().read_at(shard).await?, since).await
@@ -302,7 +303,7 @@ impl Operations<'_> {
         Ok(())
     }
 
-    /// Takes messages out of the queue that this carrier got.
+    /// Takes the messages that this carrier got out of the queue.
     async fn take_out(
         &self,
         actor: &Actor,
@@ -320,8 +321,8 @@ impl Operations<'_> {
         Ok(())
     }
 
-    /// Makes messages `unknown`, each with the time when a carrier may have got it. Leaves out those
-    /// that have left the queue.
+    /// Makes messages `unknown`, each with the time when a carrier may have got it. Leaves out
+    /// messages that have left the queue.
     async fn lose_some(
         &self,
         actor: &Actor,
@@ -414,8 +415,8 @@ impl Operations<'_> {
         .await
     }
 
-    /// Makes all held messages `unknown`. Those for the sandbox stay in the queue, because it
-    /// delivers to nobody.
+    /// Makes all held messages `unknown`. Messages for the sandbox stay in the queue, because the
+    /// sandbox delivers to nobody.
     async fn mark_unknown(&self, actor: &Actor, since: Timestamp) -> Result<usize> {
         const WHY: &str = "a backup was restored, and nobody knows whether it was sent before";
         let mut marked = 0;

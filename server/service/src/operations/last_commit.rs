@@ -1,10 +1,10 @@
 //! Recognizes a PostgreSQL database that has lost commits: it was restored from a base backup or a
-//! snapshot, or a standby took over that lacked them. What was submitted after them would be
-//! submitted again, so messages are held.
+//! snapshot, or a standby took over that lacked them. Messages whose submits are among the lost
+//! commits could be submitted again, so messages are held.
 //!
 //! Every few seconds, a process stores the time in the database and, once that is committed, in a
 //! file of its data folder. If the database lacks the time in the file, commits are lost. A changed
-//! server or timeline alone means nothing: a standby with all commits is no backup.
+//! database server or timeline alone proves nothing, because a standby may have all commits.
 
 use std::fs;
 use std::io::Write as _;
@@ -25,13 +25,14 @@ use crate::run_blocking;
 const FILE: &str = "last_commit";
 /// How long the database keeps the row of an unused folder, in milliseconds.
 pub(crate) const KEPT_MS: i64 = 400 * DAY_MS;
-/// The age from which a file doesn't count, in milliseconds. Its row may be deleted.
+/// The age, in milliseconds, from which a file is ignored, because its row may have been deleted.
+/// Well below [`KEPT_MS`], so that each younger file still has its row.
 const COUNTS_MS: i64 = 300 * DAY_MS;
 
-/// The last commit that the process knows of.
+/// The last commit that this process knows of, also from its data folder.
 pub(crate) struct LastCommit {
     file: PathBuf,
-    /// The ID of the folder if its file doesn't have one.
+    /// The ID that the folder gets if it has no file yet.
     fresh: i64,
     known: Mutex<Option<Known>>,
     is_unwritable: AtomicBool,
@@ -39,7 +40,7 @@ pub(crate) struct LastCommit {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Known {
-    /// The place of the database, see [`Store::place`].
+    /// Identifies the database, see [`Store::place`].
     place: String,
     folder: i64,
     at: Timestamp,
@@ -67,8 +68,8 @@ impl LastCommit {
         Self { file, fresh, known: Mutex::new(known), is_unwritable: AtomicBool::new(false) }
     }
 
-    /// Begins a hold if the database lacks the last commit that this process knows of. Then commits
-    /// and keeps the present time. `last_id` is the greatest ID of a message.
+    /// Begins a hold if the database lacks the last commit that this process knows of. Then stores
+    /// `now` in the database and in the file. `last_id` is the greatest ID of a message.
     pub(crate) async fn renew(
         &self,
         store: &Store,
@@ -79,8 +80,8 @@ impl LastCommit {
         let known =
             self.known().filter(|known| known.place == place && now.ms_since(known.at) < COUNTS_MS);
         let (folder, at) = known.map_or((self.fresh, None), |known| (known.folder, Some(known.at)));
-        // Grows with each call, even if the clock was set back. Otherwise a backup could have the
-        // time of a later commit.
+        // The time grows with each call, even if the clock was set back. Otherwise a backup could
+        // already have the time of a later commit.
         let next = at.map_or(now, |at| now.max(at.plus_ms(1)));
         let mut conn = store.read().await?;
         let is_lost = match at {
@@ -127,8 +128,8 @@ impl LastCommit {
     }
 }
 
-/// Replaces the file. Other processes may have the same data folder. The file isn't synced, because
-/// an older one only recognizes less.
+/// Replaces the file. Other processes may have the same data folder. The file isn't synced: with an
+/// older file, the process only misses the loss of the newest commits.
 fn write(file: &Path, line: &str) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

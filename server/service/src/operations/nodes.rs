@@ -25,10 +25,10 @@ const LOST_AFTER_MS: i64 = 30_000;
 /// How long a slot stays unused before another process gets it, in milliseconds. A process that
 /// resumes after a long pause may still generate a few IDs with it.
 const REST_MS: i64 = 60 * 60 * 1000;
-/// The longest time that a query for the server's time may take. Later answers are ignored.
+/// The maximum duration of a query for the database server's time. Slower answers are ignored.
 const ASKING_MAX: Duration = Duration::from_millis(500);
-/// The difference between two clocks above which a warning is logged, in milliseconds. Clocks
-/// always differ a little.
+/// The difference between this machine's clock and the database server's above which a warning is
+/// logged, in milliseconds. Clocks always differ a little.
 const CLOCK_APART_MS: i64 = 5_000;
 /// How long the spools of uploads that never became a batch are kept, in milliseconds.
 const SPOOL_KEPT_MS: i64 = DAY_MS;
@@ -151,7 +151,7 @@ impl Operations<'_> {
         Ok(())
     }
 
-    /// Returns the number of processes that serve the same database, as far as they are nodes.
+    /// Returns the number of nodes that serve the same database.
     pub(crate) async fn running_nodes(&self) -> Result<usize> {
         let since = self.now().plus_ms(-LOST_AFTER_MS);
         nodes::count_seen(&mut self.store().read().await?, since).await
@@ -222,8 +222,8 @@ pub(crate) async fn follow_server(store: &Store, clock: &crate::Clock) -> Result
     Ok(())
 }
 
-/// Like [`follow_server`]. Returns how far this machine's clock is ahead, in milliseconds. Returns
-/// `None` if there is no server or its answer took too long.
+/// Like [`follow_server`]. Returns how far this machine's clock is ahead of the database server's,
+/// in milliseconds. `None` if there is no database server or its answer took too long.
 pub(crate) async fn follow(store: &Store, clock: &crate::Clock) -> Result<Option<i64>> {
     let mut conn = store.read().await?;
     let asked = Instant::now();

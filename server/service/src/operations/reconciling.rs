@@ -13,7 +13,7 @@ use store::unmatched_receipts::{self, Selection};
 use crate::delivery::receipts::{NODES_DIFFER_MS, user_reference};
 use crate::{Lease, Network, Service, SubmitOutcome, Submitted};
 
-/// The number of messages that one transaction sorts.
+/// The number of messages that one transaction decides about.
 pub(super) const CHUNK: i64 = 500;
 /// How long before a message's acceptance its carrier may claim to have received it, in
 /// milliseconds. The clocks differ.
@@ -53,7 +53,8 @@ pub(super) struct Proof {
 pub(super) struct Proven {
     pub(super) shard: Shard,
     pub(super) held: HeldMessage,
-    /// When the carrier got it, as far as the proof tells.
+    /// When the carrier got the message according to its first proof. If the proof has no time,
+    /// when the message was due.
     pub(super) at: Timestamp,
     /// The proofs that fit, by their indexes.
     proofs: Vec<usize>,
@@ -125,8 +126,8 @@ impl<'a> Proofs<'a> {
         Self { network, carrier, all, by_number, by_transid }
     }
 
-    /// Returns the proofs that the carrier got this message. If several messages fit a proof, it
-    /// counts for each of them: none of them may be sent a second time.
+    /// Returns the proofs that the carrier got this message. If several messages fit a proof, the
+    /// proof counts for each of them, because none of them may be sent a second time.
     pub(super) fn find(
         &self,
         shard: Shard,
@@ -196,7 +197,7 @@ impl<'a> Proofs<'a> {
             Some(Submitted {
                 id: one.held.id,
                 application_id: one.held.application_id,
-                // The message has left the queue, so this is an answer that comes late.
+                // The message has left the queue, so this counts as a late answer.
                 lease: Lease {
                     token: NO_LEASE,
                     shard: one.shard,

@@ -13,10 +13,10 @@ use store::recount::{self, Newest};
 
 /// The number of applications that a run recounts, over all shards.
 const APPLICATIONS: i64 = 100;
-/// The number of transfers that are recounted of each.
+/// The number of transfers of each application that are recounted.
 const TRANSFERS: i64 = 200;
-/// The owner reads it in a mail.
-const REASON: &str = "A check of the application's balance failed. We look into it.";
+/// The reason in the mail to the application's owner.
+const REASON: &str = "A check of the application's balance failed. We are looking into it.";
 
 /// The progress of this process's recount, and the broken ledgers that it found.
 #[derive(Default)]
@@ -30,10 +30,10 @@ pub(crate) struct Recounts {
 pub(crate) type LastRecounts = Mutex<Recounts>;
 
 impl Operations<'_> {
-    /// Recounts the newest transfers of the next applications. Each balance must be the previous
-    /// balance plus the transfer. The last one must be the application's balance. A charge must be
-    /// the cost of its message. Suspends an application with a broken ledger, and logs what is
-    /// wrong. After the last application, the first one is next.
+    /// Recounts the newest transfers of the next applications. The balance after each transfer must
+    /// be the previous balance plus the transfer. The newest one must be the application's balance.
+    /// A charge must be the cost of its message. Suspends an application with a broken ledger, and
+    /// logs what is wrong. After the last application, the first one is next.
     pub async fn recount(&self) -> Result<()> {
         self.in_each_shard(|shard| self.recount_shard(shard)).await.map(drop)
     }

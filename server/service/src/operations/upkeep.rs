@@ -144,7 +144,8 @@ impl Operations<'_> {
         self.note_backup(begun).await
     }
 
-    /// Like [`Operations::backup`], but doesn't count as a backup yet.
+    /// Like [`Operations::backup`], but the copy doesn't count as a backup until
+    /// [`Operations::note_backup`] is called.
     ///
     /// # Errors
     /// As [`Operations::backup`].

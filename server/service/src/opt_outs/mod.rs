@@ -225,7 +225,7 @@ async fn found(
     Ok(all)
 }
 
-/// An entry of the audit log. Only its last three digits show which number it is about.
+/// An entry of the audit log. Of a number, it has only the last three digits.
 #[derive(Clone)]
 struct Note {
     access: KeyAccess,
@@ -256,7 +256,7 @@ impl Note {
 /// A change, with its numbers as carriers get them.
 struct Parsed {
     numbers: NumberList,
-    /// Whether to add them. Otherwise they are removed.
+    /// Whether the numbers are added. Otherwise they are removed.
     is_added: bool,
     rows: u64,
     /// The upload slot of a file.

@@ -104,7 +104,7 @@ impl Service {
         Ok(OptedOutNumbers { numbers, ..erased })
     }
 
-    /// Reads the erased numbers of a list alone. There are few.
+    /// Reads only the erased numbers of a list, which are few.
     pub(crate) async fn erased_numbers(
         &self,
         conn: Conn<'_>,

@@ -58,7 +58,7 @@ impl OptOutSettings {
             Command::Help => &self.help_reply,
             Command::Start => return None,
         };
-        // Short numbers are of one network, and have no country code.
+        // Short numbers belong to one network and have no country code.
         let plus = if number.len() > SHORT_DIGITS_MAX { "+" } else { "" };
         Some(MessageText::from_stored(reply.replace(NUMBER, &format!("{plus}{number}"))))
     }

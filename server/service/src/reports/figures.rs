@@ -31,7 +31,7 @@ pub struct Overview {
     pub figures: FiguresByPeriod,
     /// The newest batches, newest first.
     pub batches: Vec<BatchRecord>,
-    /// The rows of scheduled batches, which the figures don't have.
+    /// The rows of scheduled batches, which the figures leave out.
     pub scheduled: ScheduledRows,
     /// The alarms that the owner hasn't marked as read, newest first.
     pub alarms: Vec<AlarmRecord>,
@@ -107,7 +107,7 @@ impl Messages<'_> {
         }
         let of = Days { application_id: whose.0, test: whose.1, ahead: range.ahead };
         let settled = self.now().plus_ms(-SETTLED_MS).quarter().min(range.below);
-        // The settled days that are in the range as a whole.
+        // The settled days that lie entirely in the range.
         let first = (range.first + range.ahead + DAY_QUARTERS - 1).div_euclid(DAY_QUARTERS);
         let below = (settled + range.ahead).div_euclid(DAY_QUARTERS);
         let known = self.inner.settled_days.known(of, first, below);

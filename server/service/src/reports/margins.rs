@@ -25,9 +25,9 @@ const CHUNK: i64 = 5_000;
 type Figures = HashMap<Counted, MarginFigures>;
 
 impl Messages<'_> {
-    /// Counts the days that are over and weren't counted yet. Also counts days again that were
-    /// counted before all their messages were final: once when only scheduled ones are left, and
-    /// whenever some of these have become final.
+    /// Counts the days that are over and weren't counted yet. Counts a day again if not all its
+    /// messages were final: once when only scheduled messages aren't final, and then whenever some
+    /// of these have become final.
     ///
     /// # Errors
     /// `Failed` if a shard can't be read. `Failed` or `Uncertain` if the figures can't be stored.

@@ -40,8 +40,8 @@ pub struct MessageFilter {
     pub transid: Option<Transid>,
     pub requestid: Option<String>,
     pub batchid: Option<BatchId>,
-    /// Only messages to this number, in any form: a message to a number of the home country is
-    /// stored as it was sent, with the country code or without it.
+    /// Only messages to this number, in any form. A number of the home country is stored as it was
+    /// sent, with the country code or without it.
     pub number: Option<Number>,
     pub status: Option<MessageStatus>,
     /// Only messages accepted at or after this time.
@@ -338,12 +338,13 @@ fn timeline(row: &MessageRow, entries: Vec<TimelineEntry>) -> Vec<TimelineEntry>
     let by = row.carrier.as_ref().map(|carrier| format!("taken by {carrier}"));
     let last = record.final_at.and_then(|at| step(record.status, Some(at), record.error.clone()));
     let accepted = Some(record.created_at);
-    // The rows of a scheduled batch become messages at its time, so they never were scheduled.
+    // The rows of a scheduled batch become messages at its time, so their timeline never begins
+    // with `scheduled`.
     let first = match record.send_at.filter(|at| *at > record.created_at) {
         Some(at) => step(MessageStatus::Scheduled, accepted, Some(format!("scheduled for {at}"))),
         None => step(MessageStatus::Queued, accepted, None),
     };
-    // If it was cancelled by itself, an entry says who cancelled it.
+    // If the message was cancelled on its own, not with its batch, an entry says who cancelled it.
     let is_cancelled = |entry: &TimelineEntry| entry.status == MessageStatus::Cancelled;
     let last = last.filter(|_| !entries.iter().any(is_cancelled));
     let own = [

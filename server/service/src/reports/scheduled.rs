@@ -33,7 +33,7 @@ impl Messages<'_> {
         let now = self.now();
         let after = match cursor {
             Some(text) => parse(text).ok_or(Refusal::InvalidCursor)?,
-            // Messages that have waited for longer have expired.
+            // Messages that were due earlier have expired.
             None => (now.plus_ms(-MESSAGE_LIFETIME_MS), Transid(0)),
         };
         let mut conn = self.read_of_account(account_id).await?;

@@ -1,5 +1,5 @@
 //! Searches for messages of one application. A path is an index of the messages, or the queue. A
-//! search follows the path to the fewest messages. If the selection also has conditions that the
+//! search prefers a path that leads to few messages. If the selection also has conditions that the
 //! path doesn't check, the search takes bounded steps until the page is full or the time is up.
 
 use std::time::Instant;
@@ -92,7 +92,8 @@ async fn narrowed(conn: Conn<'_>, selection: &Selection) -> Result<Span> {
     Ok(Span { from: from.max(least), below: below.min(end) })
 }
 
-/// Returns the path to the fewest messages, as far as that is cheap to find out.
+/// Returns the path to search along: of the conditions' paths, the first that leads to at most
+/// [`FEW`] messages, or else the first.
 async fn path(conn: Conn<'_>, selection: &Selection) -> Result<Path> {
     let Span { from, below } = selection.span;
     let paths: Vec<Path> = selection.conditions.iter().filter_map(Condition::path).collect();

@@ -141,7 +141,7 @@ async fn end(
     if !approvals::delete(tx, request.id).await? {
         return Err(Refusal::NoSuchApproval.into());
     }
-    let asked_by = format!("asked by {}", request.email);
+    let asked_by = format!("requested by {}", request.email);
     let (actor, subject) = (Actor::Account(account_id), request.act.to_string());
     audit::insert(tx, now, &actor, action, &subject, Some(&asked_by)).await
 }

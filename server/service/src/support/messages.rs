@@ -21,7 +21,7 @@ const UNKNOWN_MAX: i64 = 500;
 /// A message whose outcome is unknown, for staff.
 pub struct UnknownMessage {
     pub owner: Owner,
-    /// The carrier that may have it.
+    /// The carrier that may have the message.
     pub carrier: Option<String>,
     pub message: MaskedMessage,
 }

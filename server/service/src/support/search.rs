@@ -15,7 +15,8 @@ use store::error::Result;
 use store::recent::{self, Key};
 use store::{accounts, applications, batches, deposits, messages};
 
-/// The maximum number of accounts, and of messages, in a search result.
+/// The maximum number of accounts, of deposits, of messages, and of each shard's applications in a
+/// search result.
 const FOUND_MAX: i64 = 20;
 /// How far back the search by number or `requestid` goes when it covers all applications.
 const RECENT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
@@ -41,7 +42,8 @@ impl Support<'_> {
     /// - the number or `requestid` of messages of the last 7 days
     ///
     /// If the text begins with an email or a reference and a space, the search covers only the
-    /// messages of that account or application, by number or `requestid`, but of any age.
+    /// messages of that account or application. It finds them by number or `requestid`, whatever
+    /// their age.
     ///
     /// # Errors
     /// `Failed` if the database can't be read, or if too many searches are running. In the second

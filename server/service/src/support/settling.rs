@@ -1,5 +1,4 @@
-//! Decisions of staff about messages whose outcome was unknown, based on what the carrier told
-//! them.
+//! Decisions of staff about messages whose outcome was unknown, based on what the carrier reported.
 
 use domain::support::SegmentRecord;
 use domain::{DeliveryError, MessageStatus, Submission, Timestamp, Transid};
@@ -63,11 +62,12 @@ impl Settlement {
 }
 
 impl Support<'_> {
-    /// Makes a message final whose outcome is unknown.
+    /// Makes a message whose outcome is unknown final.
     ///
     /// # Errors
-    /// `NoSuchMessage`, `BeingSubmitted`, `StillOpen`; `OutcomeKnown`, also for a delivery if a
-    /// segment failed; `TakenByCarrier` if it was sent.
+    /// `NoSuchMessage`, `BeingSubmitted`, `StillOpen`. `OutcomeKnown`, also for
+    /// [`Settlement::Delivered`] if a segment wasn't delivered. `TakenByCarrier` for
+    /// [`Settlement::NeverSent`] if the carrier accepted a segment.
     pub async fn settle_message(
         &self,
         actor: &Actor,
@@ -112,8 +112,8 @@ impl Support<'_> {
         .await
     }
 
-    /// Submits a message once more whose outcome is unknown. Only segments that the carrier didn't
-    /// accept are submitted, to the same carrier, and none for the third time.
+    /// Submits a message whose outcome is unknown once more, to the same carrier. Submits only
+    /// segments that the carrier didn't accept, and no segment a third time.
     ///
     /// # Errors
     /// `NoSuchMessage`, `OutcomeKnown`, `StillOpen`, `BeingSubmitted`, `SubmittedTwice`.

@@ -57,7 +57,7 @@ pub struct AcceptedBatch {
     /// The number of rows whose recipients have opted out. Their messages are rejected and cost
     /// nothing.
     pub opted_out: u64,
-    /// The rows that the application's limits refuse, without limits that depend on earlier
+    /// The rows that the application's limits refuse. Leaves out limits that depend on earlier
     /// messages. Their messages are rejected and cost nothing.
     #[serde(default)]
     pub limited: LimitedRows,
@@ -88,7 +88,7 @@ enum BatchDecision {
     /// A new batch to commit.
     New(AcceptedBatch, BatchId),
     Answered(AcceptedBatch),
-    /// Other prefixes have prices now, so the pages must be counted again.
+    /// The prefixes in the price list have changed, so the pages must be counted again.
     CountAgain(Arc<PricesInForce>),
 }
 
@@ -140,8 +140,8 @@ impl Messages<'_> {
                 }
             }
         };
-        // The spool is kept before the commit, so that a stored batch has its rows however this
-        // task ends. The rows of a spool without a batch are removed later.
+        // The spool is kept before the commit, so that a stored batch has its rows even if this
+        // task ends early. The rows of a spool without a batch are removed later.
         let spool = spooled.spool.map(Spool::keep);
         if let Err(error) = tx.commit().await {
             tracing::error!(detail = ?error, "the commit of an upload failed");
@@ -311,8 +311,8 @@ impl Messages<'_> {
         if pending.request.dry_run {
             return Ok(Ok(BatchDecision::Answered(accepted)));
         }
-        // The kept answer expired while the file arrived, and the rows weren't stored. The next
-        // attempt stores them.
+        // The stored answer expired while the file arrived, so the rows weren't spooled. The
+        // client's next attempt spools them.
         let Some(spool) = &pending.spool else {
             return Ok(Err(Reason::Unavailable));
         };

@@ -33,8 +33,9 @@ use store::{Chore, Tx, hold, messages, opt_outs};
 
 /// The time after which a transaction takes no more chunks. On SQLite, the transaction ends sooner
 /// if another one waits at the store's gate. On PostgreSQL, commit groups don't wait there, so only
-/// this time ends it. The time must stay far below half a second: if a row is committed more than
-/// half a second after it is due, claims may overlook it ([`crate::delivery::scan_starts`]).
+/// this time and [`ROWS_MAX`] bound it. The time must stay far below half a second: if a row is
+/// committed more than half a second after it is due, claims may overlook it
+/// ([`crate::delivery::scan_starts`]).
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Messages<'_> {

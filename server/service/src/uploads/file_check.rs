@@ -61,8 +61,8 @@ impl Messages<'_> {
     /// Begins the check of a file.
     ///
     /// # Errors
-    /// `RateLimited`: the application has as many checks in progress as it may have. `Unavailable`:
-    /// this process has.
+    /// `RateLimited` if the application has the maximum number of checks in progress. `Unavailable`
+    /// if this process has.
     pub async fn check_file(
         &self,
         access: KeyAccess,

@@ -26,14 +26,14 @@ pub(super) struct LimitedMessages<'a> {
     upload: &'a UnexpandedBatch,
     limits: SendLimits,
     found: BTreeMap<&'static str, (DeliveryError, Vec<Transid>)>,
-    /// The other rows, if they are watched for traffic pumping.
+    /// The rows that aren't refused, if the application is checked for traffic pumping.
     watched: Vec<Number>,
     /// How many of these rows go to each block of similar numbers.
     pumped: HashMap<String, u32>,
 }
 
 impl<'a> LimitedMessages<'a> {
-    /// Reads the application's limits. Doesn't lock them: limits that change now hold for the next
+    /// Reads the application's limits. Doesn't lock them: changed limits take effect in the next
     /// transaction. Uploads whose recipients are limited are expanded one after the other.
     pub(super) async fn of(
         service: &'a Service,
@@ -144,8 +144,8 @@ impl<'a> LimitedMessages<'a> {
         false
     }
 
-    /// Counts the rows that aren't refused. Call this after the commit, because an attempt that
-    /// stored nothing is repeated.
+    /// Counts the rows that aren't refused. Call this after the commit: a transaction that stored
+    /// nothing is retried, and its rows would count twice.
     pub(super) fn watch(self) {
         let (upload, applications) = (self.upload, self.service.applications());
         for number in self.watched {

@@ -212,7 +212,7 @@ impl Messages<'_> {
             shared: None,
         };
         if let Some(slot) = slot {
-            self.take_place(slot, permit.idempotency.as_ref())?;
+            self.take_slot(slot, permit.idempotency.as_ref())?;
             permit.slot = Some(slot);
             if let Some(node) = self.inner.node.key() {
                 permit.shared = Some(self.share_upload(&permit, node).await?);
@@ -222,14 +222,14 @@ impl Messages<'_> {
     }
 
     /// Counts an upload among those of this process.
-    fn take_place(
+    fn take_slot(
         &self,
         slot: UploadSlot,
         idempotency: Option<&IdempotencyKey>,
     ) -> std::result::Result<(), Reason> {
         let mut under_way = self.inner.uploads.lock();
         let key = idempotency.map(|key| (slot.access, key.clone()));
-        // Another upload may have begun while this one was checked.
+        // Another upload with the same idempotency key may have begun while this one was checked.
         if key.as_ref().is_some_and(|key| under_way.keys.contains(key)) {
             return Err(Reason::IdempotencyInProgress);
         }

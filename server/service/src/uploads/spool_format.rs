@@ -42,7 +42,7 @@ const WINDOW_ROWS_MAX: usize = 64 * 1024;
 const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The upper three bytes of the first word of each chunk.
 const MARK: u32 = 0x4847_5300;
-/// The version of the format. Every change of the format must raise it. It is at most 255.
+/// The version of the format. Raise it with every change of the format. The maximum is 255.
 const VERSION: u32 = 1;
 const CHECKSUM_BYTES: usize = 4;
 const HEAD_BYTES: usize = 4 + 4 + 4 + 8 + 8 + CHECKSUM_BYTES;

@@ -1,6 +1,6 @@
 //! Checks of codes. They are inputs of commit groups, so that many share a commit. The group locks
-//! a verification before it decides, so that all processes together never take more attempts than
-//! there are.
+//! a verification before it decides, so that all processes together never accept more attempts than
+//! allowed.
 
 use std::collections::HashMap;
 

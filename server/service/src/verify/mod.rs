@@ -35,7 +35,7 @@ pub use store::verifications::{VerificationRecord, VerifyFigures};
 pub enum StartOf {
     New {
         number: Number,
-        /// `None` for the application's.
+        /// `None` for the application's language.
         locale: Option<Locale>,
         /// One of [`domain::verify::CODE_DIGITS`].
         digits: usize,
@@ -107,8 +107,8 @@ impl Messages<'_> {
     /// its code was sent again.
     ///
     /// # Errors
-    /// Also refuses with `NotFound` if the application has no such verification, and with
-    /// `VerifyEnded` if it takes no more attempts or was sent as often as allowed.
+    /// Also `NotFound` if the application has no such verification. `VerifyEnded` if the
+    /// verification allows no more attempts, or if its code was sent as often as allowed.
     pub async fn start_verification(
         &self,
         access: &KeyAccess,
@@ -188,7 +188,7 @@ impl Messages<'_> {
         }
     }
 
-    /// Returns how far the clock of codes is ahead. Only that of a test key moves.
+    /// Returns how far the key's clock is ahead. Only a test key's clock can be moved.
     async fn code_clock_ms(&self, shard: Shard, access: &KeyAccess) -> Result<i64> {
         if access.stream().test { self.clock_ms(shard, access.reference).await } else { Ok(0) }
     }
@@ -226,7 +226,8 @@ impl Messages<'_> {
         }
     }
 
-    /// Returns when the cool-down of a number ends. `None` if it isn't why a code was refused.
+    /// Returns when the cool-down of a number ends. `None` if the cool-down isn't why a code was
+    /// refused.
     async fn cooled_down_at(
         &self,
         shard: Shard,
@@ -255,7 +256,8 @@ impl Messages<'_> {
         }))
     }
 
-    /// Returns at most `limit` verifications of a key after one, oldest first.
+    /// Returns at most `limit` verifications of a key after the one with the ID `after`, oldest
+    /// first.
     pub async fn verifications(
         &self,
         access: &KeyAccess,

@@ -21,8 +21,8 @@ impl Applications<'_> {
         found.map(|(_, settings)| settings).ok_or_else(|| Refusal::NoSuchApplication.into())
     }
 
-    /// Sets the language of an application's codes, and the website that browsers may hand them to.
-    /// An empty domain stands for none.
+    /// Sets the language of an application's codes, and the website into which browsers may fill
+    /// the codes. An empty domain stands for none.
     ///
     /// # Errors
     /// `NoSuchApplication`, `WebOtpDomainInvalid`.

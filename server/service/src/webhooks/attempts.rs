@@ -25,7 +25,7 @@ pub const COUNTED_MAX: i64 = 10_000;
 
 impl Webhooks<'_> {
     /// Returns all endpoints of an application, each with the kind of key whose events it gets. The
-    /// endpoints of the live key come first. Those of a key are sorted oldest first.
+    /// endpoints of the live key come first. Endpoints of the same key are sorted oldest first.
     ///
     /// # Errors
     /// `NoSuchApplication`.

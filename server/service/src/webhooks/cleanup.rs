@@ -13,7 +13,7 @@ use store::{Chore, events, webhooks};
 /// The most rows of a kind that one transaction deletes.
 const CHUNK: i64 = 1000;
 /// The least number of days that attempts are kept. An event is attempted for more than two days,
-/// and an endpoint that is enabled again gets those of three days.
+/// and an endpoint that is enabled again gets the events of the last three days.
 const ATTEMPT_DAYS_MIN: i64 = 4;
 
 impl Webhooks<'_> {

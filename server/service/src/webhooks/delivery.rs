@@ -1,10 +1,10 @@
 //! Chooses the events that an endpoint gets next, and records the outcomes of attempts.
 //!
 //! A process leases an endpoint and delivers its events in batches. First come events whose next
-//! attempt is due, then new ones, then events to replay. The endpoint's position says how far the
-//! first attempts have come, so a new event needs no row for each endpoint. An event whose attempt
-//! failed gets a row with the time of the next one. If a process dies, the lease ends, and another
-//! process delivers the events of that batch again.
+//! attempt is due, then new ones, then events to replay. The endpoint's position is the last new
+//! event that was attempted, so a new event needs no row for each endpoint. An event whose attempt
+//! failed gets a row with the time of its next attempt. If a process dies, the lease ends, and
+//! another process delivers the events of that batch again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,29 +32,29 @@ use store::query::Conn;
 use store::webhooks::{self, AttemptRow, Replay, WebhookRow};
 use store::{Tx, applications, events};
 
-/// The pauses between two attempts. Each varies by a fifth.
+/// The pauses after an event's failed attempts. Each varies by up to a fifth.
 const PAUSES_MS: [i64; 9] = {
     const MINUTE: i64 = 60_000;
     const HOUR: i64 = 60 * MINUTE;
     [5000, MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR]
 };
-/// The time after which an endpoint is disabled if it has failed at least [`FAILURES_BEFORE_PAUSE`]
-/// times and has taken nothing. The number of failures protects an endpoint when the clock jumps
-/// ahead.
+/// An endpoint that has accepted nothing for this long is disabled, after at least
+/// [`FAILURES_BEFORE_PAUSE`] failures in a row. The minimum number of failures protects an endpoint
+/// when the clock jumps ahead.
 const FAILING_MS: i64 = 3 * DAY_MS;
-/// The HTTP status by which an endpoint says that it wants no more events.
+/// The HTTP status with which an endpoint declines all further events.
 const GONE: u16 = 410;
-/// How long a process may deliver a batch before others take the endpoint over. A batch takes
-/// [`BATCH_MS`], and its last requests take 15 seconds more.
+/// How long a process may deliver a batch before others take over the endpoint. A batch starts
+/// requests for [`BATCH_MS`], and its last requests take at most 15 seconds more.
 const LEASE_MS: i64 = 30_000;
 /// How long a batch may start requests.
 pub const BATCH_MS: i64 = 10_000;
 const AT_ONCE: usize = 8;
 /// After this many failures in a row, a batch ends, and the endpoint is paused. It then gets one
-/// request at a time until it takes an event. So a dead endpoint takes few connections, and most of
-/// its events keep all their attempts.
+/// request at a time until it accepts an event. So a dead endpoint uses few connections, and most
+/// of its events keep all their attempts.
 const FAILURES_BEFORE_PAUSE: i64 = 8;
-/// The limits of a pause. It is a tenth of the time since the last success.
+/// The limits of a pause. The pause is a tenth of the time since the first failure in a row.
 const PAUSE_LIMITS_MS: (i64, i64) = (1000, 60_000);
 /// The most new events of a batch, and the most to replay.
 const NEW_MAX: i64 = 250;
@@ -73,17 +73,18 @@ pub struct LeasedWebhook {
 pub struct EventBatch {
     row: WebhookRow,
     pub url: String,
-    /// Each signs every delivery.
+    /// Every secret signs every delivery.
     pub secrets: Vec<WebhookSecret>,
     pub events: Vec<DueEvent>,
     /// The most requests at once.
     pub at_once: usize,
     /// After this many failures in a row, the batch ends.
     pub failures_max: i64,
-    /// The ID of the last new event that was read, and of the last one to replay.
+    /// The ID of the last new event that was read.
     new_read: Option<i64>,
+    /// The replay in progress, and the ID of its last event that was read.
     replayed: Option<(Replay, i64)>,
-    /// Retries of events that were deleted meanwhile.
+    /// The events to retry that have been deleted since.
     deleted: Vec<i64>,
     is_last: bool,
 }
@@ -109,8 +110,8 @@ pub enum TestBegun {
 }
 
 impl DueEvent {
-    /// Returns the message or the batch that the event is about. Its events are delivered one after
-    /// the other.
+    /// Returns the message, batch or inbound message that the event is about. Events with the same
+    /// subject are delivered one after the other.
     pub fn subject(&self) -> Option<i64> {
         match &self.event.data {
             EventData::Message(message) => Some(message.transid.0),
@@ -143,8 +144,8 @@ impl Attempt {
 }
 
 impl Webhooks<'_> {
-    /// Leases at most `limit` endpoints that are due and that no other process delivers to. With
-    /// several shards, each has its part of the limit.
+    /// Leases about `limit` endpoints that are due and that no other process delivers to. Each
+    /// shard gets an equal part of `limit`, plus one.
     pub async fn lease_due(&self, limit: i64) -> Result<Vec<LeasedWebhook>> {
         let shards = i64::try_from(self.shards().count()).unwrap_or(1);
         let of_shard = limit.div_euclid(shards.max(1)) + 1;
@@ -209,8 +210,9 @@ impl Webhooks<'_> {
         Ok(Some(batch))
     }
 
-    /// Stores the outcomes of a batch's first deliveries, in their order. Returns whether there may
-    /// be more events for the endpoint. If not, or if the lease was lost, ends the lease.
+    /// Stores the outcomes of the first attempts of a batch, in their order. Returns true if the
+    /// caller must deliver the next batch. Otherwise the lease has ended or was lost, because
+    /// nothing is left to deliver, or because the endpoint was paused or disabled.
     pub async fn record(
         &self,
         leased: &LeasedWebhook,
@@ -237,7 +239,8 @@ impl Webhooks<'_> {
         self.in_transaction(work!(|tx, _| webhooks::end_leases(tx).await)).await
     }
 
-    /// Ends a lease before the endpoint's events are delivered, when the process stops.
+    /// Ends a lease while the endpoint has events left, so that other endpoints have their turn or
+    /// the process can stop.
     pub async fn end_lease(&self, leased: &LeasedWebhook) -> Result<()> {
         let (service, leased) = (self.0.clone(), *leased);
         run_detached(async move {
@@ -259,7 +262,8 @@ impl Webhooks<'_> {
         let (now, row) = (self.now(), &batch.row);
         let all_attempted = attempts.len() == batch.events.len();
         let ends = batch.is_last && all_attempted;
-        // A transaction that adds events locks the stream and then the endpoint.
+        // Lock the stream before the endpoint, like transactions that add events. Otherwise the two
+        // could deadlock.
         let newest = if ends { Some(events::lock(tx, row.stream).await?) } else { None };
         if !webhooks::renew(tx, row.id, leased.token, now.plus_ms(LEASE_MS)).await? {
             return Ok(false);
@@ -298,7 +302,8 @@ impl Webhooks<'_> {
             Some(_) => webhooks::next_retry(tx, row.id).await?,
         };
         if ends && due_at.is_none() {
-            // An endpoint is only disabled while events wait.
+            // No event is left, so the next failure starts a new run. An endpoint is only disabled
+            // while events wait.
             (failures, failing_since) = (0, None);
         }
         webhooks::progress(tx, row.id, position, failures, failing_since).await?;
@@ -345,7 +350,8 @@ impl Webhooks<'_> {
         }
     }
 
-    /// Schedules the next attempt of an event, or ends the attempts. Returns when the next one is.
+    /// Schedules the next attempt of an event, or ends the attempts. Returns the time of the next
+    /// attempt.
     async fn settle(
         &self,
         tx: &mut Tx<'_>,
@@ -371,8 +377,8 @@ impl Webhooks<'_> {
         Ok(Some(next_at))
     }
 
-    /// Changes a pause by up to a fifth at random, so that attempts that failed together aren't
-    /// repeated together.
+    /// Changes a pause by up to a fifth at random, so that events that failed together aren't
+    /// retried together.
     fn varied(&self, pause_ms: i64) -> i64 {
         let fifth = (pause_ms / 5).max(1).unsigned_abs();
         let change = self.entropy().number() % (2 * fifth + 1);
@@ -418,7 +424,8 @@ impl Webhooks<'_> {
         Ok(())
     }
 
-    /// Returns the secrets that sign deliveries: the newest one, and for a day the one before.
+    /// Returns the secrets that sign deliveries: the newest secret and, for a day, the one that it
+    /// replaced.
     async fn secrets(&self, row: &WebhookRow) -> Result<Vec<WebhookSecret>> {
         let about = about_endpoint(WebhookId(row.id));
         let old = row.old_secret.as_ref().filter(|(_, until)| *until > self.now());
@@ -431,8 +438,8 @@ impl Webhooks<'_> {
         Ok(secrets)
     }
 
-    /// Stores an event that tests an endpoint, and returns its only delivery. If an earlier request
-    /// had the same idempotency key, returns its answer instead.
+    /// Stores an event that tests an endpoint, and returns a batch with only this event. If an
+    /// earlier request had the same idempotency key, returns its answer instead.
     ///
     /// # Errors
     /// `NoSuchWebhook`, `IdempotencyMismatch`.

@@ -22,7 +22,7 @@ use store::query::Conn;
 use store::webhooks::{self, AttemptRow, AttemptsWanted, NewWebhook, Replay, WebhookRow};
 use store::{Tx, applications, events};
 
-/// How long the secret before a rotation also signs.
+/// How long the old secret also signs after a rotation.
 const OLD_SECRET_MS: i64 = DAY_MS;
 /// The age of the oldest event that an endpoint gets when it is enabled again.
 const MISSED_MS: i64 = 3 * DAY_MS;
@@ -41,9 +41,9 @@ pub enum WebhookChange {
     Remove(WebhookId),
     /// Makes a new secret. The old one also signs for a day.
     Rotate(WebhookId),
-    /// Delivers an event again, even if the endpoint has taken it.
+    /// Delivers an event again, even if the endpoint has accepted it.
     Replay(WebhookId, EventId),
-    /// Delivers all events since then that the endpoint hasn't taken.
+    /// Delivers all events since this time that the endpoint hasn't accepted.
     ReplayFrom(WebhookId, Timestamp),
     /// Delivers a test event.
     Test(WebhookId),
@@ -131,7 +131,7 @@ impl Webhooks<'_> {
     }
 
     /// Creates or changes an endpoint. If an earlier request had the same idempotency key, returns
-    /// its answer without the secret. A test is [`Self::begin_test`].
+    /// its answer without the secret. For a test, call [`Self::begin_test`] instead.
     ///
     /// # Errors
     /// `NoSuchWebhook`, `TooManyWebhooks`, `NoSuchEvent`, `IdempotencyMismatch`.
@@ -296,7 +296,7 @@ async fn create(
 }
 
 /// Delivers the events after `position` that were attempted at the endpoint and that it hasn't
-/// taken.
+/// accepted.
 async fn replay(
     service: &Service,
     tx: &mut Tx<'_>,

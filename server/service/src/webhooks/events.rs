@@ -102,7 +102,7 @@ impl Webhooks<'_> {
     }
 
     /// Makes the service store the events of a stream's messages, if it doesn't yet. Returns the
-    /// stream's state, and since when they are stored.
+    /// stream's state, and the time since which these events are stored.
     pub(super) async fn kept(
         &self,
         stream: EventStream,
@@ -157,7 +157,7 @@ async fn filtered(
     Ok((found, last))
 }
 
-/// Adds the data to events. Leaves out events whose message or batch was deleted.
+/// Adds the data to events. Leaves out events whose message, batch or inbound message was deleted.
 pub(super) async fn described(
     conn: Conn<'_>,
     stream: EventStream,

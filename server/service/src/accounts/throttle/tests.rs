@@ -85,7 +85,7 @@ fn fifty_networks_at_their_limits_lock_nobody_else_out() {
         }
         assert!(one(share).is_err());
         // Only the client's own limits apply in a network of the account's owner.
-        let home = throttle.count_in_shard(what, "203.0.113.10", "one@example.org", at(0));
+        let home = throttle.count_in_home(what, "203.0.113.10", "one@example.org", at(0));
         assert!(home.is_ok());
         assert!(throttle.strained(at(3_600_000)).is_empty());
     }
