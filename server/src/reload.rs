@@ -7,7 +7,7 @@ use service::{AnswerState, CarrierCommand, Result, Service};
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
-use crate::carrier::http::endpoint::Upstreams;
+use crate::carrier::http::endpoint::PostingCarriers;
 use crate::commands::network;
 use crate::config::Settings;
 use crate::config::carriers::CarrierSettings;
@@ -23,7 +23,7 @@ pub struct Reloader {
     /// The settings in force.
     pub settings: RwLock<Settings>,
     pub is_demo: bool,
-    pub upstreams: Arc<Upstreams>,
+    pub posting: Arc<PostingCarriers>,
     pub worker: Box<dyn Fn(Change) + Send + Sync>,
     pub connections: Connections,
 }
@@ -128,7 +128,7 @@ impl Reloader {
         let changes = changes(&settings, &new);
         settings.carriers = new.carriers;
         self.service.delivery().set_network(network(&settings));
-        self.upstreams.set(&settings.carriers.list);
+        self.posting.set(&settings.carriers.list);
         (self.worker)(Change::Carriers(settings.carriers.list.clone()));
         Ok(if others.is_empty() { changes } else { format!("{changes}; restart for {others}") })
     }

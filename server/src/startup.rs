@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
-use crate::carrier::http::endpoint::{self, Upstreams};
+use crate::carrier::http::endpoint::{self, PostingCarriers};
 use crate::cli::{Role, Serve};
 use crate::commands::{Output, service_config};
 use crate::config::{ConnectionLimits, Settings};
@@ -133,9 +133,9 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         currency: currency.into(),
     });
     let last_command = service.delivery().newest_command().await?;
-    let upstreams = Arc::new(Upstreams::default());
-    upstreams.set(&settings.carriers.list);
-    let receipts = endpoint::router(service.clone(), Arc::clone(&upstreams));
+    let posting = Arc::new(PostingCarriers::default());
+    posting.set(&settings.carriers.list);
+    let receipts = endpoint::router(service.clone(), Arc::clone(&posting));
     let site = site(&service, settings, &url, &metrics, &sender, receipts, &stop).await?;
     let ops = ops::router(Ops {
         service: service.clone(),
@@ -174,7 +174,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
             service: service.clone(),
             settings: RwLock::new(settings.clone()),
             is_demo: serve.demo,
-            upstreams,
+            posting,
             worker: Box::new(worker.changes()),
             connections: worker.connections.clone(),
         };

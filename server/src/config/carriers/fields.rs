@@ -22,7 +22,7 @@ pub struct Findings {
 /// A table that is being read. A getter that finds a problem adds it to the findings and returns
 /// nothing. If there is any problem, none of the tables is used.
 pub struct Fields<'a> {
-    /// The table's name in problems, like `[[carrier]] acme`.
+    /// The table's name in the texts of problems, like `[[carrier]] acme`.
     place: String,
     /// The table's name in `heliograph config`, like `carrier.acme`.
     path: String,
@@ -44,8 +44,8 @@ impl<'a> Fields<'a> {
         Self { place, path, line, table, asked: Vec::new(), findings }
     }
 
-    /// Adds a problem. If the sentence begins with a key, the problem gets the line of that key. The
-    /// key may be followed by a dot and the name of an entry.
+    /// Adds a problem. If the sentence begins with a key, the problem gets the line of that key.
+    /// The key may be followed by a dot and the name of an entry.
     pub fn problem(&mut self, sentence: &str) {
         let key = sentence.split([' ', '.']).next().unwrap_or_default();
         let asked = self.asked.iter().find(|(name, _)| name == key);
@@ -344,7 +344,7 @@ impl<'a> Fields<'a> {
         self.secret(name)
     }
 
-    /// Reports the keys that nobody requested.
+    /// Reports the keys that no getter read.
     pub fn finish(mut self) {
         for (name, item) in std::mem::take(&mut self.table) {
             let known = self.asked.iter().map(|(known, _)| known.as_str());

@@ -234,8 +234,8 @@ impl Reported {
         service.delivery().set_usable(&watched.carrier, usable);
         self.probes.update(service, &watched.carrier, takes_probe);
         if self.probes.ended(probed) && !usable {
-            // The probe failed. Messages that were queued for the carrier meanwhile may take another
-            // route now.
+            // The probe failed. Messages that were queued for the carrier meanwhile may take
+            // another route now.
             service.routes_changed().notify_one();
         }
     }
@@ -352,7 +352,8 @@ impl Seen {
     }
 
     /// Adds the number of losses to the connection's last error if there were at least two. A
-    /// connection that is bound but flapping becomes degraded, and its error begins with the losses.
+    /// connection that is bound but flapping becomes degraded, and its error begins with the
+    /// losses.
     fn add_losses(&self, record: &mut ConnectionRecord) {
         let count = self.losses.len();
         if count < 2 {

@@ -2,8 +2,8 @@
 //! degraded.
 //!
 //! Messages that another route matches take that route, except one message at a time, as a probe.
-//! The carrier recovers when several probes in a row succeed. Until then, it may fail in other ways,
-//! too. Operators see the newest failure, because they must act on that one.
+//! The carrier recovers when several probes in a row succeed. Until then, it may fail in other
+//! ways, too. Operators see the newest failure, because they must act on that one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,8 +31,9 @@ const THROTTLED_MIN: u64 = 5;
 /// How long such a carrier must have accepted nothing. A carrier with a limit per second can
 /// throttle more often than [`THROTTLED_MIN`] within a second and still be well.
 const THROTTLED_TIME: Duration = Duration::from_secs(1);
-/// A carrier with little traffic is degraded if it refuses or defers this many submits in a row over
-/// at least [`WINDOW`], or if [`JUDGED_MIN`] receipts in a row over that time report no delivery.
+/// A carrier with little traffic is degraded if it refuses or defers this many submits in a row
+/// over at least [`WINDOW`], or if [`JUDGED_MIN`] receipts in a row over that time report no
+/// delivery.
 const REFUSED_MIN: u64 = 10;
 /// How often the number of receipts of all processes is compared with the number before.
 const HEAR_INTERVAL: Duration = Duration::from_secs(2);
@@ -69,8 +70,8 @@ pub(super) struct Health {
 /// Why a carrier is degraded.
 pub(super) struct Degraded {
     pub(super) since: Instant,
-    /// The failures that the carrier hasn't recovered from, in the order in which they were noticed.
-    /// Never empty.
+    /// The failures that the carrier hasn't recovered from, in the order in which they were
+    /// noticed. Never empty.
     failures: Vec<Failure>,
 }
 
@@ -197,9 +198,9 @@ impl Health {
         self.degraded.as_ref()
     }
 
-    /// Judges the carrier by the counts since the start of the process, and by the submits that wait
-    /// for an answer.
-    /// Returns true if a probe succeeded, so that the next one may follow at once.
+    /// Judges the carrier by the counts since the start of the process, and by the submits that
+    /// wait for an answer. Returns true if a probe succeeded, so that the next one may follow at
+    /// once.
     pub(super) fn update(&mut self, counts: CarrierCounts, waiting: Waiting) -> bool {
         let now = Instant::now();
         let before = self.history.back().map_or(counts, |(_, counts)| *counts);

@@ -2,8 +2,8 @@
 //!
 //! Messages with another route take it, except one message at a time, as a probe. A message that
 //! waits for the carrier because no other route matches it is the probe. If none waits, the carrier
-//! gets a new message every [`INTERVAL`]. A connection that binds and answers `enquire_link` doesn't
-//! prove recovery.
+//! gets a new message every [`INTERVAL`]. A connection that binds and answers `enquire_link`
+//! doesn't prove recovery.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Since when each connection works, or doesn't.
 //!
 //! A connection that fails tries to bind again, pauses, probes and is bound for a short time. A
-//! rebind or a reload by staff replaces it by another connection. None of that begins a new failure,
-//! so "since" stays the time when the present failure began.
+//! rebind or a reload by staff replaces it by another connection. None of that begins a new
+//! failure, so "since" stays the time when the present failure began.
 
 use std::collections::HashMap;
 use std::time::Duration;
