@@ -14,7 +14,7 @@ use crate::config::carriers::CarrierSettings;
 use crate::config_error::ConfigError;
 use crate::worker::{Change, Connections};
 
-/// How often to look for commands. Nothing wakes this task when there is one.
+/// How often to look for commands. No notification announces them.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The parts of the process that use carriers and routes.
@@ -90,7 +90,7 @@ impl Reloader {
     /// Reads all settings again, and applies carriers and routes. Returns what changed.
     ///
     /// # Errors
-    /// Settings that couldn't be started with. They change nothing.
+    /// Settings with which the process couldn't start. They change nothing.
     async fn reload(&self) -> std::result::Result<String, ConfigError> {
         let reloaded = self.try_reload();
         match &reloaded {
@@ -110,7 +110,7 @@ impl Reloader {
         reloaded
     }
 
-    /// Stores for staff why the settings weren't reloaded.
+    /// Stores for staff why the settings weren't reloaded. `None` means that they were.
     async fn report(&self, refused: Option<String>) {
         if let Err(error) = self.service.delivery().report_reload(refused).await {
             tracing::warn!(detail = ?error, "the result of a reload can't be stored for staff");

@@ -64,7 +64,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// Adds the command that repairs the owners of files, if they can be the cause.
+    /// Adds the command that repairs the owners of files, if wrong owners can be the cause.
     pub fn with_repair(self, settings: &Settings) -> Box<dyn std::error::Error> {
         let user = Owner::of_process();
         let may_be_cause = matches!(self, Self::Open(_) | Self::Service(_)) && !user.is_root();

@@ -132,8 +132,8 @@ impl Sender {
     }
 }
 
-/// Returns the number of failures in a row after another attempt. An endpoint that wants no more
-/// events gets none.
+/// Returns the number of failures in a row after another attempt. An endpoint that is gone counts
+/// as having failed often enough.
 fn failures_after(failures: i64, attempt: &Attempt, most: i64) -> i64 {
     match attempt {
         attempt if attempt.delivered => 0,
