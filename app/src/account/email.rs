@@ -15,8 +15,8 @@ use crate::problem::Problem;
 use crate::ui::{DateTime, Field, FormState, PostForm, StepUpField, SubmitButton};
 
 /// Requests a new email for the account. The service mails a link to the new email.
-#[server(prefix = "/fn", endpoint = "ask-email-change")]
-pub async fn ask_email_change(
+#[server(prefix = "/fn", endpoint = "request-email-change")]
+pub async fn request_email_change(
     email: String,
     password: String,
     #[server(default)] credential: String,
@@ -76,7 +76,7 @@ pub struct EmailForms {
 impl EmailForms {
     pub fn new() -> Self {
         Self {
-            ask: FormState::new::<AskEmailChange>("email-alert"),
+            ask: FormState::new::<RequestEmailChange>("email-alert"),
             cancel: FormState::new::<CancelEmailChange>("email-cancel-alert"),
         }
     }

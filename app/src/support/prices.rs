@@ -72,8 +72,8 @@ pub async fn load_support_prices(
 
 /// Checks new base prices and opens their confirmation. They begin at the time `from` if
 /// it isn't empty, else at the preset `when`.
-#[server(prefix = "/fn", endpoint = "ask-base-prices")]
-pub async fn ask_base_prices(
+#[server(prefix = "/fn", endpoint = "check-base-prices")]
+pub async fn check_base_prices(
     local: String,
     international: String,
     #[server(default)] when: String,
@@ -92,8 +92,8 @@ pub async fn ask_base_prices(
 }
 
 /// Checks a new price of a prefix, or the removal of its price, and opens the confirmation.
-#[server(prefix = "/fn", endpoint = "ask-prefix-price")]
-pub async fn ask_prefix_price(
+#[server(prefix = "/fn", endpoint = "check-prefix-price")]
+pub async fn check_prefix_price(
     prefix: String,
     #[server(default)] price: String,
     #[server(default)] prefix_when: String,
@@ -173,8 +173,8 @@ struct Forms {
 #[component]
 pub fn SupportPricesPage() -> impl IntoView {
     let forms = Forms {
-        base: FormState::new::<AskBasePrices>("base-prices-alert"),
-        prefix: FormState::new::<AskPrefixPrice>("prefix-price-alert"),
+        base: FormState::new::<CheckBasePrices>("base-prices-alert"),
+        prefix: FormState::new::<CheckPrefixPrice>("prefix-price-alert"),
     };
     let number = parameter("number");
     let data = PageData::new(move || LoadSupportPrices { number: number.get() });

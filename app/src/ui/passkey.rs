@@ -9,8 +9,8 @@ use crate::problem::Problem;
 
 /// Returns the browser's options for using a passkey instead of a code, as JSON. The passkeys are
 /// those of the account that is signed in or that has yet to enter its code.
-#[server(prefix = "/fn", endpoint = "ask-passkey")]
-pub async fn ask_passkey() -> Result<String, Problem> {
+#[server(prefix = "/fn", endpoint = "passkey-options")]
+pub async fn passkey_options() -> Result<String, Problem> {
     let current = current_request()?;
     let token = current.token().unwrap_or_default();
     Ok(current.service().accounts().request_passkey(&token).await?)
@@ -67,7 +67,7 @@ mod browser {
     use web_sys::{FormData, HtmlButtonElement};
 
     use super::super::form::{FormState, send};
-    use super::AskPasskey;
+    use super::PasskeyOptions;
     use crate::client::call;
     use crate::problem::{Cause, Problem};
 
@@ -130,7 +130,7 @@ mod browser {
     }
 
     async fn used() -> Result<String, Problem> {
-        let options = call(AskPasskey {}).await?;
+        let options = call(PasskeyOptions {}).await?;
         let answer = ask(&USE, &options).await;
         answer.map_err(|_| Cause::NoPasskeyUsed.into())
     }

@@ -118,7 +118,7 @@ pub fn router(
         .with_state(portal.clone());
 
     pages(&portal, options.clone(), parts.clone())
-        .layer(from_fn_with_state(forms, forms::hand_back))
+        .layer(from_fn_with_state(forms, forms::return_forms))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(files)
         .merge(file_check(&portal, options, parts))
