@@ -91,9 +91,9 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     refuse(serve, settings)?;
     let settings = &if serve.demo { settings.of_demo() } else { settings.clone() };
     let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
-    let asked = shutdown::on_signal()?;
+    let stop_requested = shutdown::on_signal()?;
     let hangup = shutdown::on_hangup()?;
-    let stop = shutdown::after(&asked, settings.stop_delay);
+    let stop = shutdown::after(&stop_requested, settings.stop_delay);
     // A worker has no portal and no API.
     let public = match serve.role {
         Some(Role::Worker) => None,
@@ -109,7 +109,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     let endpoints = settings.endpoint_rules(serve.demo);
     let config =
         service::Config { endpoints: endpoints.clone(), ..service_config(settings, url.clone()) };
-    let Some(service) = open(config, &asked).await? else {
+    let Some(service) = open(config, &stop_requested).await? else {
         tracing::info!("stopped");
         return Ok(());
     };
@@ -141,7 +141,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         service: service.clone(),
         metrics: Arc::clone(&metrics),
         folders: Arc::new(data_files::folders(settings)),
-        stop: asked,
+        stop: stop_requested,
     });
     let ops_stop = CancellationToken::new();
     let ops_connections = connections_of_operator(limits, &metrics);
@@ -281,10 +281,10 @@ fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
 }
 
 /// Opens the service. Waits while the database server can't be reached, because it may start after
-/// this process. Returns `None` if the process is asked to stop meanwhile.
+/// this process. Returns `None` if the process receives a signal to stop.
 async fn open(
     config: service::Config,
-    asked: &CancellationToken,
+    stop_requested: &CancellationToken,
 ) -> Result<Option<Service>, ServeError> {
     loop {
         match Service::open(config.clone()).await {
@@ -294,7 +294,7 @@ async fn open(
             opened => return Ok(Some(opened?)),
         }
         tokio::select! {
-            () = asked.cancelled() => return Ok(None),
+            () = stop_requested.cancelled() => return Ok(None),
             () = tokio::time::sleep(OPEN_PAUSE) => {}
         }
     }

@@ -28,9 +28,10 @@ pub async fn request_email_change(
     if account.second_factor {
         step_up(&current, &account, &credential).await.map_err(keep)?;
     }
-    let asked = current.service().accounts().request_email_change(&account, &password, &new).await;
-    asked.map_err(|error| keep(error.into()))?;
-    leptos_axum::redirect("/account?email-asked=1");
+    let requested =
+        current.service().accounts().request_email_change(&account, &password, &new).await;
+    requested.map_err(|error| keep(error.into()))?;
+    leptos_axum::redirect("/account?email-requested=1");
     Ok(())
 }
 
@@ -69,21 +70,21 @@ pub async fn stop_email_change(token: String) -> Result<(), Problem> {
 /// The forms for the account's email.
 #[derive(Clone, Copy)]
 pub struct EmailForms {
-    ask: FormState,
+    request: FormState,
     cancel: FormState,
 }
 
 impl EmailForms {
     pub fn new() -> Self {
         Self {
-            ask: FormState::new::<RequestEmailChange>("email-alert"),
+            request: FormState::new::<RequestEmailChange>("email-alert"),
             cancel: FormState::new::<CancelEmailChange>("email-cancel-alert"),
         }
     }
 
     /// Reruns the current computation when one of the forms is accepted.
     pub fn track(self) {
-        self.ask.accepted.track();
+        self.request.accepted.track();
         self.cancel.accepted.track();
     }
 }
@@ -94,7 +95,7 @@ pub fn EmailSection(
     sends_mail: bool,
     forms: EmailForms,
 ) -> impl IntoView {
-    let EmailForms { ask, cancel } = forms;
+    let EmailForms { request, cancel } = forms;
     let effective_at = settings.new_email_at;
     let waiting = settings.new_email.map(|email| {
         let email = view! { <strong>{email}</strong> };
@@ -137,11 +138,11 @@ pub fn EmailSection(
                      hours, or at once if you confirm it with a second factor that you have used \
                      for a day."
                 </p>
-                <PostForm form=ask>
-                    <Field label="New email" name="email" kind="email" required=true form=ask/>
-                    <PasswordField form=ask/>
-                    <StepUpField form=ask/>
-                    <SubmitButton label="Change email" form=ask/>
+                <PostForm form=request>
+                    <Field label="New email" name="email" kind="email" required=true form=request/>
+                    <PasswordField form=request/>
+                    <StepUpField form=request/>
+                    <SubmitButton label="Change email" form=request/>
                 </PostForm>
             })
         } else {

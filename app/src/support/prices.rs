@@ -88,7 +88,7 @@ pub async fn check_base_prices(
         let prices = Prices::new(new.0, new.1);
         Ok(PriceChange::Base(prices.map_err(Refusal::from).map_err(Cause::from)?))
     };
-    ask(DeskAct::SetBasePrices, change, (&when, (&from, "from"))).await.map_err(keep)
+    open_confirmation(DeskAct::SetBasePrices, change, (&when, (&from, "from"))).await.map_err(keep)
 }
 
 /// Checks a new price of a prefix, or the removal of its price, and opens the confirmation.
@@ -111,12 +111,14 @@ pub async fn check_prefix_price(
         Ok(PriceChange::Prefix(prefix, price))
     };
     let act = if removes { DeskAct::RemovePrice } else { DeskAct::SetPrice };
-    ask(act, change, (&prefix_when, (&prefix_from, "prefix_from"))).await.map_err(keep)
+    open_confirmation(act, change, (&prefix_when, (&prefix_from, "prefix_from")))
+        .await
+        .map_err(keep)
 }
 
 /// Opens the confirmation of a price change, if the rules allow it.
 #[cfg(feature = "ssr")]
-async fn ask(
+async fn open_confirmation(
     act: DeskAct,
     change: impl Fn() -> Result<PriceChange, Problem> + Send,
     (when, (from, field)): (&str, (&str, &str)),

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
 use super::frames::drop_rest;
+use super::get::{Get, GetParameters};
 use super::parameters::Parameters;
-use super::question::{Asked, Question};
 use super::{Api, SharedApi, body, shared_parameters};
 use crate::json::{Amount, shown};
 use crate::openapi::refusals::{LimitRefusals, LimitsRefusals};
@@ -137,9 +137,9 @@ struct ChangeBody {
 }
 
 /// A query for the limits.
-pub struct LimitsQuestion;
+pub struct GetLimits;
 
-impl Question for LimitsQuestion {
+impl GetParameters for GetLimits {
     fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         if id.is_some() {
             return Err(Failure::of(Reason::NotFound));
@@ -162,8 +162,8 @@ impl Question for LimitsQuestion {
         LimitsRefusals,
     ),
 )]
-pub async fn get(State(api): State<SharedApi>, asked: Asked<LimitsQuestion>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked.access).await)
+pub async fn get(State(api): State<SharedApi>, request: Get<GetLimits>) -> Answer {
+    request.address.answer(&api, find(&api, &request.access).await)
 }
 
 async fn find(api: &Api, access: &KeyAccess) -> Result<Answer, Failure> {

@@ -227,9 +227,9 @@ impl Forms {
         (guard::is_ours(&origin, host, &self.base_url) && is_local(page)).then(|| page.to_owned())
     }
 
-    /// Returns the cookie that brings a form back to its page. If the form is too long for a cookie,
-    /// the session keeps the text. If nobody is signed in, the text is lost: otherwise, strangers
-    /// could fill the database.
+    /// Returns the cookie that brings a form back to its page. If the form is too long for a
+    /// cookie, the session keeps the text. If nobody is signed in, the text is lost: otherwise,
+    /// strangers could fill the database.
     async fn cookie_of(
         &self,
         cookie: &FormCookie,

@@ -75,7 +75,8 @@ const COOKIE: &str = "heliograph";
 
 /// Returns the router for the pages, their server functions and their files. Responses with events
 /// end when `stop` is cancelled. The API reference is built from the OpenAPI `document`. `form_key`
-/// seals the cookies that bring forms back. `sender` has the service and calls customers' endpoints.
+/// seals the cookies that bring forms back. `sender` has the service and calls customers'
+/// endpoints.
 pub fn router(
     sender: Arc<Sender>,
     settings: &Settings,

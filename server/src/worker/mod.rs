@@ -82,7 +82,7 @@ pub fn spawn(
     sender: Arc<Sender>,
     shutdown: CancellationToken,
 ) -> RunningWorker {
-    let (changes, mut asked) = mpsc::unbounded_channel();
+    let (changes, mut received) = mpsc::unbounded_channel();
     let (watched, trials) = (WatchedCarriers::default(), Trials::default());
     let connections = Connections { carriers: watched.clone(), trials: trials.clone() };
     let task = tokio::spawn(async move {
@@ -97,7 +97,7 @@ pub fn spawn(
         };
         worker.start(settings, metrics, sender).await;
         let shutdown = worker.context.shutdown.clone();
-        while let Some(Some(change)) = shutdown.run_until_cancelled(asked.recv()).await {
+        while let Some(Some(change)) = shutdown.run_until_cancelled(received.recv()).await {
             worker.change(change).await;
         }
         shutdown.cancelled().await;
