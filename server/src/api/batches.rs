@@ -70,7 +70,7 @@ impl GetParameters for Batches {
         ("requestid" = Option<schemas::RequestId>, Query, description = "Batches with this requestid."),
         ("limit" = Option<schemas::Limit>, Query),
         ("cursor" = Option<schemas::BatchId>, Query,
-            description = "The next of the previous response."),
+            description = "The value of next in the previous response."),
     ),
     responses(
         (status = 200, description = "Done.", body = ListAnswer, example = json!({

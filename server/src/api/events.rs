@@ -83,7 +83,7 @@ pub fn types(parameters: &Parameters, name: &str) -> Result<Option<Vec<EventType
         ("to" = Option<schemas::Since>, Query, description = "Events before this time."),
         ("limit" = Option<schemas::Limit>, Query),
         ("cursor" = Option<schemas::EventId>, Query,
-            description = "The next of the previous response."),
+            description = "The value of next in the previous response."),
     ),
     responses(
         (status = 200, description = "Done.", body = ListAnswer, example = json!({

@@ -76,7 +76,7 @@ impl GetParameters for List {
         ("to" = Option<schemas::Since>, Query, description = "Received before this time."),
         ("limit" = Option<schemas::Limit>, Query),
         ("cursor" = Option<schemas::InboundId>, Query,
-            description = "The next of the previous response."),
+            description = "The value of next in the previous response."),
         ("format" = Option<schemas::Format>, Query),
     ),
     responses(

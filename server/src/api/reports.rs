@@ -109,7 +109,7 @@ impl GetParameters for Reports {
         ("to" = Option<schemas::Since>, Query, description = "Accepted before this time."),
         ("limit" = Option<schemas::Limit>, Query),
         ("cursor" = Option<schemas::Transid>, Query,
-            description = "The next of the previous response."),
+            description = "The value of next in the previous response."),
         ("format" = Option<schemas::Format>, Query),
     ),
     responses(

@@ -35,7 +35,8 @@ shown! {
         #[schema(value_type = schemas::WebhookId)]
         webhookid: String = record.webhookid.to_string(),
         url: String = record.url,
-        /// The types of the events that it gets. Null means all types except message.submitted.
+        /// The types of events that the endpoint gets. Null means all types except
+        /// message.submitted.
         #[schema(value_type = Option<Vec<schemas::EventType>>, required)]
         events: Option<Vec<&'static str>> = record.events.map(codes),
         #[schema(value_type = schemas::WebhookStatus)]

@@ -309,7 +309,7 @@ async fn of_mail(settings: &Settings) -> Finding {
         return Finding::warning(CHECK, text);
     };
     match Mailer::with_timeout(server, MAIL_TIMEOUT).check().await {
-        Ok(()) => Finding::ok(CHECK, "the mail server takes mails"),
+        Ok(()) => Finding::ok(CHECK, "the mail server accepts mails"),
         Err(refused) => {
             let text = format!("{}. Check smtp_url and the mail server", refused.why);
             Finding::fault(CHECK, text)
