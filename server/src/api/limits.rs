@@ -30,7 +30,7 @@ const KNOWN: [&str; LimitField::ALL.len()] = {
 /// The size of a body in pages of a message. The lists may have 100 entries each.
 const BODY_PAGES: usize = 60;
 /// The error detail for a test key.
-const NEEDS_LIVE_KEY: &str = "Limits are seen and changed with the live key.";
+const NEEDS_LIVE_KEY: &str = "Use the live key to read and change limits.";
 
 /// The error detail for a request that changes nothing.
 const NOTHING_TO_CHANGE: &str = "Give at least one limit. An empty text turns a limit off; null \

@@ -193,9 +193,8 @@ async fn find(api: &Api, access: &KeyAccess, request: &OptOuts) -> Result<Answer
     summary = "Add or remove opt-outs",
     description = "Give number to add it, number and remove=1 to remove it, or the file numbers to \
         add all its numbers. One bad row refuses the file, and the response lists the first 20 bad \
-        rows. A number that is on the list already isn't added again. Messages to a number that \
-        haven't been submitted to a carrier when it is added are rejected, and their price is \
-        released.",
+        rows. A number that is on the list already isn't added again. When a number is added, \
+        its messages that no carrier has yet are rejected, and their price is released.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),

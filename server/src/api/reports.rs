@@ -33,8 +33,8 @@ const KNOWN: [&str; 10] = [
 /// The parameters of a single report.
 const KNOWN_OF_ONE: [&str; 1] = ["format"];
 /// Descriptions of a valid transid and of a valid batchid, for error messages.
-const TRANSID: &str = "the transid of a send's answer: m_ and 13 characters";
-const BATCHID: &str = "the batchid of an upload's answer: b_ and 13 characters";
+const TRANSID: &str = "the transid from the answer to a send: m_ and 13 characters";
+const BATCHID: &str = "the batchid from the answer to an upload: b_ and 13 characters";
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = Reports)]
