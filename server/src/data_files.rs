@@ -25,7 +25,7 @@ const BESIDE_DATABASE: [&str; 3] = ["-wal", "-shm", "-journal"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub uid: u32,
-    gid: u32,
+    pub gid: u32,
 }
 
 impl Owner {
@@ -40,6 +40,18 @@ impl Owner {
 
     pub fn is_root(self) -> bool {
         self.uid == 0
+    }
+
+    /// Whether the mode of a file lets this user read it. True if the file can't be examined.
+    pub fn reads(self, file: &Path) -> bool {
+        let Ok(metadata) = std::fs::metadata(file) else { return true };
+        let owner = Self::read(&metadata);
+        let bit = match () {
+            () if owner.uid == self.uid => 0o400,
+            () if owner.gid == self.gid => 0o040,
+            () => 0o004,
+        };
+        self.is_root() || metadata.mode() & bit != 0
     }
 
     fn read(metadata: &Metadata) -> Self {

@@ -5,7 +5,8 @@ use std::fmt;
 /// The maximum number of characters in a display name.
 pub const APPLICATION_NAME_CHARS_MAX: usize = 40;
 
-/// The name by which its owner and staff tell an application apart. Recipients never see it.
+/// The name by which an application's owner and staff recognise the application. Recipients never
+/// see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationName(String);
 

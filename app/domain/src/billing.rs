@@ -21,7 +21,7 @@ pub struct BillingDetails {
 pub struct InvalidBillingDetails;
 
 impl BillingDetails {
-    /// Reads what a customer typed.
+    /// Parses the details as a customer typed them.
     ///
     /// # Errors
     /// If a text is too long, or has control characters other than the address's line ends.

@@ -18,7 +18,7 @@ words! {
         Throttled = "throttled",
         /// No answer came.
         Unanswered = "unanswered",
-        /// A receipt says that the handset has it.
+        /// A receipt says that the message was delivered.
         Delivered = "delivered",
         Failed = "failed",
         Expired = "expired",
@@ -29,7 +29,8 @@ words! {
     }
 }
 
-/// The upper bounds of the times to a receipt, in seconds. Longer times follow as one more count.
+/// The upper bounds of the times to a receipt, in seconds. Longer times are in one more count, the
+/// last.
 pub const RECEIPT_TIMES_S: [u32; 14] =
     [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 21_600, 86_400];
 
@@ -53,7 +54,7 @@ pub struct RecentCounts {
 /// How often a carrier refused submits for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedRefusal {
-    /// The code, with its words if it has some.
+    /// The carrier's code, with its meaning if we know it.
     pub reason: String,
     pub count: u64,
 }
@@ -87,7 +88,8 @@ impl CarrierCounts {
         self.receipt_seconds += seconds;
     }
 
-    /// Returns the receipts with a known time, by [`RECEIPT_TIMES_S`].
+    /// Returns the numbers of receipts by the time since the answer, in the order of
+    /// [`RECEIPT_TIMES_S`].
     pub const fn receipt_times(&self) -> &[u64] {
         &self.receipt_times
     }
@@ -113,7 +115,7 @@ impl CarrierCounts {
         self.get(CarrierEvent::Delivered) + self.undelivered()
     }
 
-    /// Returns the number of final receipts, with those that matched no message.
+    /// Returns the number of final receipts, including those that matched no message.
     pub fn all_receipts(&self) -> u64 {
         self.receipts() + self.get(CarrierEvent::Unmatched)
     }
@@ -124,7 +126,8 @@ impl CarrierCounts {
     }
 
     /// Returns the time within which this share of the receipts came, in seconds, as one of
-    /// [`RECEIPT_TIMES_S`]. `None` without receipts, or if it took longer than all of them.
+    /// [`RECEIPT_TIMES_S`]. Returns `None` if there are no receipts, or if the time exceeds all of
+    /// these.
     pub fn receipt_within_s(&self, percent: u64) -> Option<u32> {
         let all: u64 = self.receipt_times.iter().sum();
         let wanted = (all * percent).div_ceil(100).max(1);

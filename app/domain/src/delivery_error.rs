@@ -98,8 +98,8 @@ words! {
 const CODE_CHARS_MAX: usize = 8;
 
 impl DeliveryError {
-    /// Returns the code, followed by the carrier's own if there is one. Anything else that a carrier
-    /// writes there is left out, because customers see it.
+    /// Returns the code, followed by the carrier's own if there is one. Anything else that a
+    /// carrier writes there is left out, because customers see it.
     pub fn with_number(self, code: Option<&str>) -> String {
         let is_code = |text: &&str| {
             text.len() <= CODE_CHARS_MAX

@@ -95,8 +95,8 @@ impl DeskAct {
         })
     }
 
-    /// Whether the action always needs a confirmation. The two others help a customer, and one
-    /// click does them, unless there is a warning about a sender name.
+    /// Whether the action always needs a confirmation. The two others help a customer, and take one
+    /// click unless there is a warning about a sender name.
     pub const fn is_confirmed(self) -> bool {
         !matches!(self, Self::Approve | Self::Accept)
     }
@@ -120,8 +120,8 @@ impl DeskAct {
         )
     }
 
-    /// Whether the action takes something away. Its button is red. Signing out isn't such an action:
-    /// the account can sign in again.
+    /// Whether the action takes something away. Its button is red. Signing out isn't such an
+    /// action: the account can sign in again.
     pub const fn takes_away(self) -> bool {
         matches!(
             self,

@@ -48,7 +48,7 @@ pub struct CheckAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Verdict {
     Good,
-    /// It works, but could be better. Or the answer says nothing about the endpoint.
+    /// The endpoint works, but could be better. Or the answer says nothing about it.
     Advice,
     Bad,
 }

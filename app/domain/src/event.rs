@@ -1,4 +1,4 @@
-//! Events, which tell an integrator's program what happened.
+//! Events, which inform customers' programs about changes.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@ use crate::application::ApplicationStatus;
 use crate::records::ApplicationRecord;
 use crate::sender_name::{SenderState, SenderStatus};
 
-/// The steps, in the order in which customers see them.
+/// A step. Customers see the steps in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     ConfirmEmail,
@@ -15,7 +15,7 @@ pub enum Step {
     /// A sender name is optional.
     AskForSenderName,
     RequestActivation,
-    PayIn,
+    MakeDeposit,
     SendFirstMessage,
 }
 
@@ -62,7 +62,7 @@ pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
             (Step::TryTestKey, StepState::Later),
             (Step::AskForSenderName, StepState::Later),
             (Step::RequestActivation, StepState::Later),
-            (Step::PayIn, StepState::Later),
+            (Step::MakeDeposit, StepState::Later),
             (Step::SendFirstMessage, StepState::Later),
         ];
     };
@@ -83,9 +83,9 @@ pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
         }
         ApplicationStatus::Pending => StepState::Open,
     };
-    let pay_in = done(application.balance.micros() > 0);
+    let deposit = done(application.balance.micros() > 0);
     let may_send = activation == StepState::Done
-        && pay_in == StepState::Done
+        && deposit == StepState::Done
         && !matches!(application.sender_state, SenderState::Pending | SenderState::Rejected);
     let send = if may_send { StepState::Open } else { StepState::Later };
     vec![
@@ -94,7 +94,7 @@ pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
         (Step::TryTestKey, done(progress.has_tried)),
         (Step::AskForSenderName, sender),
         (Step::RequestActivation, activation),
-        (Step::PayIn, pay_in),
+        (Step::MakeDeposit, deposit),
         (Step::SendFirstMessage, send),
     ]
 }

@@ -15,7 +15,7 @@ static CODES: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| COUNTRIES.lines().filter_map(|line| Some(line.split_once(' ')?.0)).collect());
 
 /// Returns the code of the country that an international number, without `+`, belongs to. Returns
-/// `None` if no country has it. No code begins with another one.
+/// `None` if the number belongs to no country. No code begins with another one.
 pub fn country_code_of(number: &str) -> Option<&'static str> {
     let codes = (1..=3).filter_map(|digits| CODES.get(number.get(..digits)?));
     codes.copied().next()
@@ -31,7 +31,8 @@ pub struct HomeCountry {
 }
 
 impl HomeCountry {
-    /// Returns the country of a number, as carriers get it. The code is empty if no country has it.
+    /// Returns the country of a number, as carriers get it. The code is empty if the number belongs
+    /// to no country.
     pub fn of_number(digits: &str) -> Self {
         let codes = COUNTRIES.lines().filter_map(|line| line.split_once(' '));
         let found = codes.filter(|(code, _)| digits.starts_with(code));

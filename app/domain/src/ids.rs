@@ -16,8 +16,8 @@ pub const ID_EPOCH_UNIX_MS: i64 = 1_704_067_200_000;
 /// The number of bits below the milliseconds of an ID: 10 for the node, 11 for the count within a
 /// millisecond.
 pub const ID_LOW_BITS: u32 = 21;
-/// The bits of an ID that hold the slot of the node that gave it. The IDs of a batch have the same
-/// slot, but other nodes' IDs lie between them.
+/// The bits of an ID that hold the slot of the node that assigned it. The IDs of a batch have the
+/// same slot, but other nodes' IDs lie between them.
 pub const ID_SLOT_BITS: i64 = (1 << ID_LOW_BITS) - (1 << ID_COUNT_BITS);
 
 /// An application's reference: the first 6 digits of its keys, which payers quote in deposits. It
@@ -153,8 +153,8 @@ pub const fn id_of_day(day: i64) -> i64 {
 /// The number of bits of an ID that count within a millisecond.
 const ID_COUNT_BITS: u32 = 11;
 
-/// Returns the ID `n` places after `first`, which must be the first ID of a millisecond. After the
-/// last ID of a millisecond, the IDs of the next one follow.
+/// Returns the `n`th ID after `first`, which must be the first ID of a millisecond. After the last
+/// ID of a millisecond, the IDs of the next one follow.
 pub const fn nth_id(first: i64, n: i64) -> i64 {
     first + ((n >> ID_COUNT_BITS) << ID_LOW_BITS) + (n & ((1 << ID_COUNT_BITS) - 1))
 }
@@ -183,7 +183,7 @@ macro_rules! prefixed_id {
             }
         }
 
-        serde_as_text!($name, |text: &str| Self::parse(text).ok_or("not an id"));
+        serde_as_text!($name, |text: &str| Self::parse(text).ok_or("not an ID"));
     };
 }
 

@@ -34,7 +34,7 @@ const PREVIEWS: [&str; 12] = [
     "iframely",
 ];
 
-/// The headers of a request that decide.
+/// The headers of a request that can be signs of a leak.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeakSigns<'a> {
     pub referer: Option<&'a str>,

@@ -24,8 +24,8 @@ pub struct SentMessage {
     pub cost: Money,
 }
 
-/// Returns how many of these messages, the oldest of which comes first, one of the limits would have
-/// refused if it had been the only one. For quiet hours, returns how many would have waited.
+/// Returns how many of these messages one of the limits would have refused if it had been the only
+/// limit. For quiet hours, returns how many would have waited. The oldest message must come first.
 pub fn refused_by(
     limits: &SendLimits,
     field: LimitField,
@@ -69,7 +69,7 @@ pub fn refused_by(
             }
             refused
         }
-        // Messages don't tell where requests came from.
+        // Messages don't record where requests came from.
         LimitField::Addresses | LimitField::LeakedKey => 0,
     }
 }

@@ -18,7 +18,7 @@ use crate::words::words;
 
 /// The maximum number of prefixes, and of address ranges.
 pub const LISTED_MAX: usize = 100;
-/// The maximum of a number of messages.
+/// The maximum for a limit that is a number of messages.
 const MESSAGES_MAX: u32 = 1_000_000;
 /// The default of [`SendLimits::traffic_pumping_messages`].
 const PUMPING_MESSAGES: u32 = 50;
@@ -52,7 +52,7 @@ words! {
             "Find out who asks for these messages. The application's settings can refuse them.";
         LeakedKey = "leaked_key", "Leaked API key",
             "Replace the key, and use the new one only on a server and over HTTPS.";
-        /// Most of what may be spent on the day is spent.
+        /// Most of the limit on the day's spend is used up.
         SpendPerDay = "spend_per_day", "Spend of the day",
             "If your program sends what you expect, raise the limit in the application's settings. \
              Otherwise replace the key.";
@@ -115,7 +115,7 @@ pub struct SendLimits {
     pub per_recipient_hour: Option<u32>,
     /// The maximum number of messages to a recipient within 24 hours.
     pub per_recipient_day: Option<u32>,
-    /// The maximum price of the messages that are accepted on a day of the account's time zone.
+    /// The maximum cost of the messages that are accepted on a day of the account's time zone.
     pub spend_per_day: Option<Money>,
     /// The key works only from these addresses. Empty if it works from all.
     pub addresses: Vec<AddressRange>,
@@ -131,14 +131,14 @@ pub struct SendLimits {
     /// Whether a live key may change the limits.
     pub changed_by_api: bool,
     /// Whether texts are sent with replacements for characters outside GSM-7. This isn't a limit,
-    /// but it decides sends as limits do.
+    /// but it affects sends in the same way.
     pub replace_characters: bool,
     /// The IANA name of the account's time zone, whose days and hours the limits use. `None` for
     /// UTC.
     pub zone: Option<String>,
 }
 
-/// A change of limits, as texts that are valid.
+/// A change of limits. Its texts are valid.
 #[derive(Clone, Debug, Default)]
 pub struct LimitsChange {
     fields: Vec<(LimitField, String)>,
@@ -244,7 +244,7 @@ impl Default for SendLimits {
 }
 
 impl SendLimits {
-    /// The reasons by which limits refuse.
+    /// The reasons with which limits refuse requests.
     pub const REASONS: [Reason; 7] = [
         Reason::InternationalDisabled,
         Reason::DoubtfulNumber,
@@ -268,7 +268,8 @@ impl SendLimits {
         is_doubtful.then_some(Reason::DoubtfulNumber)
     }
 
-    /// Returns a text as the application sends it.
+    /// Returns a text with the replacements for characters outside GSM-7, if the application wants
+    /// them.
     pub fn written(&self, text: MessageText) -> MessageText {
         if !self.replace_characters {
             return text;
@@ -276,7 +277,7 @@ impl SendLimits {
         text.replaced().unwrap_or(text)
     }
 
-    /// Whether some numbers are refused, even if no message was sent before.
+    /// Whether some numbers are refused regardless of earlier messages.
     pub const fn refuses_numbers(&self) -> bool {
         self.local_only || self.refuse_doubtful || !self.prefixes.is_empty()
     }
@@ -305,7 +306,7 @@ impl SendLimits {
         self.spend_per_day.is_none_or(|max| total.is_some_and(|total| total <= max))
     }
 
-    /// Whether at least 80 % of what may be spent on a day are spent.
+    /// Whether at least 80 % of the limit on the day's spend is used up.
     pub fn is_nearly_spent(&self, spent: Money) -> bool {
         let parts = |amount: Money, count| i128::from(amount.micros()) * count;
         self.spend_per_day.is_some_and(|max| parts(spent, 10) >= parts(max, 8))
@@ -381,8 +382,8 @@ impl SendLimits {
         }
     }
 
-    /// Returns the limits that differ from another application's, for the audit log: `international
-    /// off, spend_per_day none`. Empty if there are none.
+    /// Describes the limits that differ from those in `other`, for the audit log: `international
+    /// off, spend_per_day none`. Empty if none differ.
     pub fn differences(&self, other: &Self) -> String {
         let differ =
             LimitField::ALL.into_iter().filter(|field| self.text(*field) != other.text(*field));

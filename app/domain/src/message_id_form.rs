@@ -90,16 +90,16 @@ impl MessageIdForm {
                 widths.map(move |width| format!("{number:0>width$}"))
             })
             .collect();
-        // With other letters, or with more zeros.
+        // The ID as in the receipt, if it has mixed case or more zeros.
         if matches!(self, Self::Hex | Self::Decimal) && !answers.iter().any(|known| known == id) {
             answers.push(id.to_owned());
         }
         answers
     }
 
-    /// Returns whether one of the IDs `looked_up` would find a message whose answer comes after a
-    /// change of the settings to this form. `stored` is the ID under which the form `present` has
-    /// stored the same answer.
+    /// Returns whether this form would store the answer `stored` under one of the IDs `looked_up`,
+    /// if the settings changed to this form. `stored` is the ID under which the form `present` has
+    /// stored the answer.
     pub fn finds_new_answer(self, present: Self, stored: &str, looked_up: &[String]) -> bool {
         let answers = present.answers_stored_as(stored).into_iter();
         answers

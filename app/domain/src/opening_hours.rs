@@ -17,7 +17,7 @@ pub struct OpeningHours {
     pub zone: Zone,
 }
 
-/// A part of each day, in minutes since midnight. It ends before `to`. If `to` is the smaller one,
+/// A part of each day, in minutes since midnight. It ends before `to`. If `to` is less than `from`,
 /// the part lasts until the next day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {

@@ -169,8 +169,8 @@ pub fn parts_of(email: &str) -> Vec<&str> {
     parts
 }
 
-/// How hard a password is to guess. The strength meter shows this as advice; no password is refused
-/// for it.
+/// How hard a password is to guess. The strength meter shows this as advice. The service refuses no
+/// password for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strength {
     Weak,
@@ -191,7 +191,7 @@ impl Strength {
             rest = rest.replace(word, "\0");
         }
         let chars: Vec<char> = rest.chars().collect();
-        match unforeseen(&chars) {
+        match unpredictable(&chars) {
             ..FAIR_CHARS => Self::Weak,
             FAIR_CHARS..STRONG_CHARS => Self::Fair,
             _ => Self::Strong,
@@ -229,17 +229,17 @@ fn runs(chars: &[char]) -> usize {
     1 + breaks.count()
 }
 
-/// Returns the number of unpredictable characters. The first two characters of a run predict the
-/// others.
-fn unforeseen(chars: &[char]) -> usize {
+/// Returns the number of unpredictable characters. The first two characters of a run make the
+/// others predictable.
+fn unpredictable(chars: &[char]) -> usize {
     let mut count = chars.len().min(1);
-    let mut foreseen_before = false;
+    let mut was_predictable = false;
     for pair in chars.windows(2) {
-        let foreseen = follows(pair[0], pair[1]);
-        if !(foreseen && foreseen_before) {
+        let is_predictable = follows(pair[0], pair[1]);
+        if !(is_predictable && was_predictable) {
             count += 1;
         }
-        foreseen_before = foreseen;
+        was_predictable = is_predictable;
     }
     count
 }

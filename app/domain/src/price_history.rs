@@ -41,8 +41,8 @@ impl PriceChange {
     }
 }
 
-/// A price change that somebody asks for. As a text it has 3 or 4 words: `base 0.06 0.3 now`,
-/// `27 0.31 2026-12-01T00:00:00.000Z`, `27 none now`.
+/// A requested price change. As a text it has 3 or 4 words: `base 0.06 0.3 now`, `27 0.31
+/// 2026-12-01T00:00:00.000Z`, `27 none now`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriceRequest {
     pub change: PriceChange,
@@ -141,9 +141,9 @@ pub struct PriceRecord {
 /// All price changes stored so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriceHistory {
-    /// Those that aren't cancelled, in the order in which they come into force.
+    /// The changes that aren't cancelled, in the order in which they come into force.
     rows: Vec<PriceRow>,
-    /// All, also cancelled changes and the cancellations.
+    /// All changes, including cancelled ones and the cancellations.
     all: Vec<PriceRow>,
     version: i64,
     last_set: Option<Timestamp>,
@@ -251,7 +251,8 @@ impl PriceHistory {
     /// - `PriceInPast` if `from` is in the past.
     /// - `PriceSetTwice` if another change of the same price begins at `from`.
     /// - `NoSuchPrefix` if the change removes a price that doesn't exist at that time.
-    /// - `PriceNotCancellable` if the change to cancel is in force, or nearly, or doesn't exist.
+    /// - `PriceNotCancellable` if the change to cancel doesn't exist, is in force, or comes into
+    ///   force within a minute.
     /// - `PriceNotDearer` if a prefix wouldn't cost more than a local number, with the first time
     ///   at which that happens.
     pub fn judge(

@@ -20,7 +20,7 @@ pub struct CountryOutcomes {
     pub recent: i64,
     /// The messages within the last hour that are final.
     pub ended: i64,
-    /// Those of them that were delivered.
+    /// The number of these final messages that were delivered.
     pub delivered: i64,
 }
 

@@ -37,7 +37,7 @@ pub enum Figure {
 
 impl Figure {
     /// Returns the figure that counts a message with a final status, or `None` for other statuses.
-    /// `took_ms` is the time from the message's acceptance to its final status.
+    /// `took_ms` is the time from when the message was due to its final status.
     pub fn of_ending(status: MessageStatus, took_ms: i64) -> Option<Self> {
         match status {
             MessageStatus::Delivered => {
@@ -88,7 +88,7 @@ impl Figures {
         self.delivered.iter().sum()
     }
 
-    /// Returns the number of messages with a final status.
+    /// Returns the number of messages with this final status.
     pub fn of_status(&self, status: MessageStatus) -> i64 {
         match status {
             MessageStatus::Delivered => self.delivered(),

@@ -13,8 +13,8 @@ pub(crate) struct TimeOfDay {
     minute: u8,
 }
 
-/// A part of each day, by local clocks. It can include midnight. It begins with its first minute
-/// and ends before its last one.
+/// A part of each day, by local clocks. It begins at `from` and ends before `to`. It can include
+/// midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuietHours {
     from: TimeOfDay,

@@ -13,7 +13,7 @@ use crate::timestamp::Timestamp;
 pub enum Need {
     Activation,
     SenderName,
-    /// Enough money for a page to a local number, which the day's limit allows to spend.
+    /// Enough money for a page to a local number, within the limit on the day's spend.
     Balance,
     /// Every application has a key from the start.
     Key,
@@ -31,7 +31,7 @@ impl Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpendCap {
     pub max: Money,
-    /// When the account's next day begins, and the spend is counted anew.
+    /// When the account's next day begins, on which the spend starts at 0.
     pub until: Timestamp,
 }
 

@@ -335,7 +335,7 @@ pub struct AlarmRecord {
     pub id: i64,
     pub at: Timestamp,
     pub kind: AlarmKind,
-    /// How many messages or requests caused it.
+    /// The number of messages or requests that caused it.
     pub count: i64,
     /// Some of the recipients' numbers, masked.
     pub example: Option<String>,
@@ -619,10 +619,11 @@ words! {
         Done = "done",
         /// Its time hasn't come yet.
         Scheduled = "scheduled",
-        /// No rows are submitted until it is resumed: by its owner, by support, or by both, if both
-        /// paused it.
+        /// No rows are submitted until everyone who paused it has resumed it: its owner, support,
+        /// or both.
         Paused = "paused",
-        /// It was cancelled. Rows that a carrier had, or may have had, go on.
+        /// It was cancelled. Messages that were being submitted then, and messages of which a
+        /// carrier had or may have had a segment, are still sent.
         Cancelled = "cancelled",
     }
 }
@@ -640,7 +641,7 @@ pub struct BatchRecord {
     /// The part of the cost that was released.
     pub released: Money,
     pub status: BatchStatus,
-    /// The number of rows by status, with rows that aren't messages yet. The counts add up to
+    /// The number of rows by status, including rows that aren't messages yet. The counts add up to
     /// `rows`.
     pub counts: StatusCounts,
     pub created_at: Timestamp,
@@ -662,22 +663,22 @@ impl BatchRecord {
 
 /// The rows of an application's scheduled batches.
 ///
-/// A scheduled message counts from its acceptance on, as any message does. A row of a scheduled
-/// batch counts as a message only once its batch begins, on that day: until then it has no
-/// transaction ID and may still be dropped with its batch. The statement of account has the price of
-/// the whole batch on the day of its acceptance. So that all figures agree, pages show the rows and
-/// their reserved price as such, and never among the messages of a day.
+/// A scheduled message counts from its acceptance on, like any other message. A row of a scheduled
+/// batch counts as a message only from the day on which its batch begins. Until then, the row has
+/// no transaction ID. The statement of account, however, has the cost of the whole batch on the day
+/// of its acceptance. So pages show such rows and their reserved cost separately, and never among
+/// the messages of a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledRows {
     pub rows: i64,
-    /// Their price, which the balance doesn't have any more.
+    /// Their cost, which is already subtracted from the balance.
     pub reserved: Money,
 }
 
 /// The messages of an application's key that wait for their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledCount {
-    /// Their number, with the rows of scheduled batches.
+    /// Their number, including the rows of scheduled batches.
     pub messages: i64,
     /// The part of them that are rows of scheduled batches.
     pub of_batches: ScheduledRows,
@@ -696,10 +697,11 @@ words! {
         Connecting = "connecting",
         /// The connection is bound and accepts submits.
         Bound = "bound",
-        /// The connection is bound, but the carrier didn't answer the last submits. Only one submit
-        /// is in flight at a time until the carrier answers one.
+        /// The connection is bound, but the carrier didn't answer the last submits. The connection
+        /// submits one message at a time until the carrier answers one.
         Probing = "probing",
-        /// The connection is bound, but the carrier refuses or fails to deliver too many messages.
+        /// The connection is bound, but was lost too often, or the carrier leaves submits
+        /// unanswered, throttles or refuses them, delivers too few messages or sends no receipts.
         Degraded = "degraded",
         /// The connection couldn't be bound or was lost. The next attempt follows after a backoff.
         Waiting = "waiting",
@@ -708,24 +710,24 @@ words! {
 }
 
 impl ConnectionState {
-    /// Whether the connection is bound, even if the carrier does badly.
+    /// Whether the connection is bound, even if it is degraded.
     pub const fn is_bound(self) -> bool {
         matches!(self, Self::Bound) || self.is_degraded()
     }
 
-    /// Whether the connection is bound, but the carrier does badly: it leaves submits unanswered,
-    /// or refuses or fails to deliver too many messages.
+    /// Whether the connection is bound but has a failure that [`Self::Probing`] or
+    /// [`Self::Degraded`] describes.
     pub const fn is_degraded(self) -> bool {
         matches!(self, Self::Probing | Self::Degraded)
     }
 }
 
-/// A process that goes on with earlier settings, because the new ones have an error.
+/// A node that still uses its earlier settings, because the new ones have an error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedReload {
     /// The slot of the node, from 0.
     pub node: i64,
-    /// When it refused them.
+    /// When the node refused the new settings.
     pub at: Timestamp,
     /// The error, in one line.
     pub error: String,
@@ -763,9 +765,9 @@ words! {
     pub enum CarrierState {
         /// A bound connection answers its submits.
         Up = "up",
-        /// A connection is bound, but the carrier leaves submits unanswered, refuses too many
-        /// messages or fails to deliver too many. While there is another route, it gets one message
-        /// at a time.
+        /// A connection is bound, but has a failure that [`ConnectionState::Probing`] or
+        /// [`ConnectionState::Degraded`] describes. While there is another route, the carrier gets
+        /// one message at a time.
         Degraded = "degraded",
         /// No connection is bound, or no worker is running.
         Down = "down",
@@ -798,9 +800,9 @@ pub struct CarrierRecord {
     /// The number of receipts whose state we don't know.
     pub receipts_unknown_state: i64,
     pub recent: RecentCounts,
-    /// The most frequent reasons for which it refused submits in the last hour.
+    /// The most frequent reasons with which the carrier refused submits in the last hour.
     pub refusals: Vec<CountedRefusal>,
-    /// Whether its connections bind (SMPP). `None` if the settings can't be read.
+    /// Whether the carrier's connections bind (SMPP). `None` if the settings can't be read.
     pub binds: Option<bool>,
     pub connections: Vec<ConnectionRecord>,
 }
@@ -841,8 +843,8 @@ pub struct Paged<T> {
 }
 
 impl<T> Paged<T> {
-    /// Creates a page of at most `limit` items. The caller must query one item more: if `items` has
-    /// it, there is a next page.
+    /// Creates a page of at most `limit` items. The caller must query one item more than `limit`.
+    /// If `items` has that item, there is a next page.
     pub fn of(mut items: Vec<T>, limit: i64, cursor: impl Fn(&T) -> String) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = items.len() > limit;

@@ -13,7 +13,7 @@ use crate::{Kind, Money, Reference, Timestamp};
 /// With the order [`RouteOrder::Quality`], one in this many messages is distributed by weight, so
 /// that the qualities of all carriers stay known.
 const EXPLORING: u64 = 20;
-/// Carriers whose qualities differ by no more percent count as equally good.
+/// Carriers whose qualities differ by at most this many percentage points count as equally good.
 const QUALITY_MARGIN: u64 = 2;
 
 /// A rule that picks a carrier. A condition that is `None` holds for every message.
@@ -40,7 +40,8 @@ pub struct Route {
     pub segments_max: Option<usize>,
     /// The carrier's charge for a segment.
     pub cost: Costs,
-    /// How the carrier gets the messages on this route. Completes the carrier's own rules.
+    /// How numbers and senders are rewritten on this route. These rules take precedence over the
+    /// carrier's own.
     pub rewriting: Rewriting,
 }
 
@@ -53,7 +54,7 @@ words! {
         Weight = "weight",
         /// The route with the lowest cost.
         Cost = "cost",
-        /// The carrier that delivers the largest share of its messages.
+        /// By weight, among the carriers that deliver the largest shares of their messages.
         Quality = "quality",
     }
 }
@@ -80,7 +81,7 @@ pub struct RoutingFacts<'a> {
     pub kind: Kind,
     /// The number with country code; see [`Number::for_carrier`](crate::Number::for_carrier).
     pub number: &'a str,
-    /// `None` if it isn't known. Then no route for a particular application matches.
+    /// If `None`, the application isn't known, and no route for a particular application matches.
     pub application: Option<Reference>,
     /// The application's sender name, or the default if it has none.
     pub sender: &'a str,

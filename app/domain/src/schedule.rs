@@ -2,8 +2,8 @@
 
 use crate::timestamp::{DAY_MS, Timestamp};
 
-/// How long a message may take to become final, in milliseconds. Then it expires. The time counts
-/// from the time that the message is scheduled for, or from its acceptance.
+/// How long a message may take to become final, in milliseconds. After that, the message expires.
+/// The time counts from when the message is scheduled for, or else from its acceptance.
 pub const LIFETIME_MS: i64 = 48 * 60 * MINUTE_MS;
 /// How many days ahead a message can be scheduled.
 pub const DAYS_AHEAD_MAX: i64 = 35;
@@ -43,7 +43,8 @@ pub struct Schedule {
 pub struct Due {
     /// `None` if it is due at once.
     pub send_at: Option<Timestamp>,
-    /// From when on it may no longer be submitted. `None` if that is 48 hours after its acceptance.
+    /// The time from which the message may no longer be submitted. `None` if that is 48 hours after
+    /// its acceptance.
     pub expires_at: Option<Timestamp>,
 }
 

@@ -110,8 +110,7 @@ impl MessageStatus {
         self.rank() == FINAL_RANK
     }
 
-    /// Returns whether few messages have the status. For such a status, an index is worth its
-    /// writes.
+    /// Returns whether few messages have the status, so that an index on it is cheap.
     pub const fn is_rare(self) -> bool {
         !matches!(self, Self::Delivered) && (self.is_final() || matches!(self, Self::Unknown))
     }
@@ -153,8 +152,8 @@ impl StatusCounts {
         finals.map(|status| self.get(status)).sum()
     }
 
-    /// Returns the number of messages that a delivery rate is about: those with a final status,
-    /// without cancelled ones.
+    /// Returns the number of messages that count in a delivery rate: those with a final status,
+    /// except cancelled ones.
     pub fn rated(&self) -> i64 {
         self.completed() - self.get(MessageStatus::Cancelled)
     }

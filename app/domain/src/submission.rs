@@ -30,7 +30,7 @@ impl Submission {
     }
 
     /// Whether to submit a message once more after its answer was lost. This happens at most once,
-    /// and only if the application's settings allow it.
+    /// and only if the application's policy for lost answers says so.
     pub const fn may_resend(self, policy: LostAnswer) -> bool {
         matches!((policy, self), (LostAnswer::Resend, Self::None | Self::Begun))
     }

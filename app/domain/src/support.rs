@@ -130,8 +130,8 @@ pub struct SegmentRecord {
 }
 
 words! {
-    /// Whether a receipt says how a message ended, or the meaning of an answer to a submit. The
-    /// statements in `server/store/src/raw_receipts.rs` list the kinds of receipts.
+    /// The meaning of a receipt, or of an answer to a submit. The statements in
+    /// `server/store/src/raw_receipts.rs` list the kinds of receipts.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ReceiptKind {
         /// A receipt with a final status.
@@ -200,12 +200,12 @@ pub struct ReceiptRecord {
     pub parameter_id: Option<String>,
     /// The recipient, in the carrier's format.
     pub number: String,
-    /// The state, as the carrier wrote it. An answer's status.
+    /// The state in the receipt, as the carrier wrote it, or the status of the answer.
     pub state: String,
     /// Why the message wasn't delivered, or wasn't accepted, as a stable code.
     pub error: Option<String>,
     pub outcome: ReceiptOutcome,
-    /// The message that has the receipt's ID, or that the answer is for.
+    /// The message that the receipt was matched to, or that the answer is for.
     pub transid: Option<Transid>,
     /// Why it matches no message, as a sentence.
     pub reason: Option<String>,
@@ -241,7 +241,8 @@ pub struct CarrierReceipts {
     pub carrier: String,
     /// Receipts and answers, newest first.
     pub receipts: Vec<ReceiptRecord>,
-    /// The number of unmatched receipts of the last day, as far as they were counted.
+    /// The number of unmatched receipts of the last day, at most 100. 0 if the list is of one
+    /// message ID or number.
     pub unmatched: usize,
     /// The formats with which some of them would match, the best one first.
     pub suggestions: Vec<SuggestedForm>,
@@ -279,7 +280,7 @@ pub struct MessageFile {
 /// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// Accounts whose email equals the search text or starts with it.
+    /// Accounts whose email contains the search text.
     pub accounts: Vec<AccountLine>,
     pub applications: Vec<(Owner, ApplicationRecord)>,
     pub batches: Vec<(Owner, BatchRecord)>,

@@ -63,8 +63,8 @@ impl SupportHours {
         self.to.ms() - self.from.ms()
     }
 
-    /// Returns how many milliseconds of these hours are between two times. `zone` is the zone with
-    /// this name.
+    /// Returns how many milliseconds of these hours are between two times. `zone` is the operator's
+    /// time zone.
     pub fn ms_between(&self, zone: &Zone, from: Timestamp, to: Timestamp) -> i64 {
         let works = |day: i64| {
             let of_week = usize::try_from((day + FIRST_DAY).rem_euclid(7));

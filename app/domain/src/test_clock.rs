@@ -7,11 +7,12 @@ use crate::timestamp::{DAY_MS, Timestamp};
 
 /// How many days a clock can be ahead of real time.
 pub const DAYS_AHEAD_MAX: i64 = 35;
-/// The most moves that a clock remembers. If there are more, the oldest count as made long ago.
+/// The most moves that a clock remembers. If there are more, the oldest ones count as a single move
+/// made long ago.
 const MOVES_MAX: usize = 1000;
 
-/// A test clock: its moves since it last showed real time. Each is the real time of the move and
-/// how far the clock is ahead since then, both in milliseconds.
+/// A test clock: its moves since it last showed real time. Each move has its real time, and how far
+/// the clock is ahead after the move, both in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TestClock(Vec<(i64, i64)>);
@@ -74,7 +75,7 @@ impl TestClock {
             if shown - offset >= at {
                 return Timestamp::from_unix_ms((shown - offset).min(until));
             }
-            // A clock that was moved at this time has run longer for everything before it.
+            // The move at this time made the clock run longer for every earlier time.
             until = at.saturating_sub(1);
         }
         Timestamp::from_unix_ms(shown.min(until))

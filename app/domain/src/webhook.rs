@@ -28,7 +28,8 @@ words! {
 pub struct WebhookRecord {
     pub webhookid: WebhookId,
     pub url: String,
-    /// The types of the events that it gets. `None` means all types except `message.submitted`.
+    /// The types of the events that the endpoint gets. `None` means all types except
+    /// `message.submitted`.
     pub events: Option<Vec<EventType>>,
     /// `None` if the endpoint is active.
     pub disabled: Option<DisabledReason>,
@@ -63,7 +64,7 @@ pub struct AttemptRecord {
     pub event: String,
     pub kind: EventType,
     pub at: Timestamp,
-    /// Whether the endpoint took the event.
+    /// Whether the endpoint accepted the event.
     pub delivered: bool,
     /// The HTTP status. `None` if there was no answer.
     pub status: Option<i64>,

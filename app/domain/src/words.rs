@@ -70,7 +70,7 @@ macro_rules! words {
     };
 }
 
-/// Declares a method for the first column, and goes on with the other columns.
+/// Declares a method for the first column, and then for the other columns.
 macro_rules! columns {
     ($name:ident [] $($variant:ident [])+) => {};
     (

@@ -1,5 +1,5 @@
-//! Time zones for pages: a name, and the offsets from UTC with the times at which they begin. The
-//! server takes them from its time zone database, so browsers don't need one.
+//! Time zones for pages. Each has a name, and its offsets from UTC with the times at which they
+//! begin. The server takes the offsets from its time zone database, so browsers don't need one.
 
 use serde::{Deserialize, Serialize};
 

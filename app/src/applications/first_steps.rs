@@ -147,7 +147,7 @@ const fn named(step: Step) -> (&'static str, Page) {
         Step::TryTestKey => ("Try the test key", Page::Of("/start")),
         Step::AskForSenderName => ("Ask for a sender name", Page::Of("/sender")),
         Step::RequestActivation => ("Ask for activation", Page::Of("#readiness")),
-        Step::PayIn => ("Make a deposit", Page::Of("#deposits")),
+        Step::MakeDeposit => ("Make a deposit", Page::Of("#deposits")),
         Step::SendFirstMessage => ("Send the first message", Page::Of("/start")),
     }
 }

@@ -31,9 +31,9 @@ impl Backoff {
         Self { min, max, bound: min / 2, random: StdRng::seed_from_u64(seed) }
     }
 
-    /// Returns the time until the next attempt. It is never 0: we must not flood a peer that drops
-    /// each bind, even if the peer accepts a PDU on each. An attempt that worked halves the upper
-    /// bound.
+    /// Returns the time until the next attempt. The time is never 0, so that we don't flood a peer
+    /// that drops each bind, even if the peer accepts a PDU on each. An attempt that worked halves
+    /// the upper bound.
     pub(crate) fn next(&mut self, attempt: AttemptOutcome) -> Duration {
         let bound = match attempt {
             AttemptOutcome::Failed => self.bound * 2,

@@ -72,7 +72,7 @@ pub fn find(status: u32) -> Option<&'static CommandStatus> {
 }
 
 /// Describes a status with its meaning, name and number: `wrong password, ESME_RINVPASWD
-/// 0x0000000e`. Other statuses have only a number.
+/// 0x0000000e`. A status that SMPP 3.4 doesn't name has only a number.
 pub(crate) fn describe(status: u32) -> String {
     match find(status) {
         Some(known) => format!("{}, {} 0x{status:08x}", known.meaning, known.name),

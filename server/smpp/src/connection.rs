@@ -47,10 +47,10 @@ impl Connection {
     }
 
     /// Returns how many submits the connection can accept now. Returns 0 while the connection isn't
-    /// bound, during a throttling pause, and once it is closing. Otherwise returns the number of
-    /// free slots in the window. While [`Status::probing`] or [`Status::silent`] is true, the
-    /// window has a single slot. With a rate limit, returns no more than the rate allows in about
-    /// 200 ms.
+    /// bound, during a pause after refusals, and once it is closing. Otherwise returns the number
+    /// of free slots in the window. While [`Status::probing`], [`Status::held`] or
+    /// [`Status::silent`] is true, the window has a single slot. With a rate limit, returns no more
+    /// than the rate allows in about 200 ms.
     pub fn free(&self) -> usize {
         self.shared.lock().free(Instant::now())
     }
@@ -88,7 +88,7 @@ impl Connection {
     }
 
     /// Copies the connection's PDUs to a channel until its receiver is dropped. A submit is copied
-    /// when the socket has accepted it. `source` is a number that the copies get.
+    /// when the socket has accepted it. The copies carry the number `source`.
     pub fn trace(&self, source: usize, to: mpsc::Sender<TracedPdu>) {
         self.shared.taps.add(source, to);
     }

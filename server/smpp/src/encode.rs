@@ -83,8 +83,8 @@ pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str>
     })
 }
 
-/// Builds the bind PDU of a role with a password that is longer than SMPP allows. Some carriers have
-/// such passwords and check all of them. The codec has no type for it.
+/// Builds the bind PDU of a role with a password that is longer than SMPP allows. Some carriers
+/// assign such passwords and check every character. The codec has no type for such a bind.
 fn long_bind(settings: &Settings, role: Role) -> Pdu {
     let mut body = Vec::new();
     for text in [&settings.system_id, &settings.password, &settings.system_type] {

@@ -1,5 +1,5 @@
-//! The faults of a connection. One table has the words for each: what happened, and what an
-//! operator does about it.
+//! The faults of a connection. A table says for each kind what happened and what an operator can
+//! do.
 
 use std::fmt;
 use std::io;
@@ -28,7 +28,7 @@ pub struct Words {
     pub sign: &'static str,
     /// What happened.
     pub sentence: &'static str,
-    /// What the operator does.
+    /// What the operator can do.
     pub next_step: &'static str,
 }
 
@@ -254,7 +254,7 @@ impl Fault {
         Self::new(FaultKind::of_bind(status), detail)
     }
 
-    /// A bind that the peer refused with a generic_nack. The nack's status may tell why.
+    /// A bind that the peer refused with a generic_nack. The nack's status may say why.
     pub(crate) fn bind_nack(role: Role, status: u32) -> Self {
         let kind = match FaultKind::of_bind(status) {
             FaultKind::BindRefused | FaultKind::BindType => FaultKind::BindNack,

@@ -1,4 +1,4 @@
-//! Doors to the private parsers, for the crate `fuzz`.
+//! Gives the crate `fuzz` access to the private parsers.
 
 use bytes::BytesMut;
 use rusmpp::CommandId;
@@ -18,8 +18,7 @@ pub struct ReadPdu {
 
 /// Takes the next PDU if it was received in full.
 ///
-/// # Errors
-/// Returns the length of a PDU that can't have it.
+/// # Errors Returns the length of the PDU if it is out of bounds.
 pub fn next(incoming: &mut BytesMut) -> Result<Option<ReadPdu>, u32> {
     let frame = frames::next(incoming).map_err(|frames::BadLength(length)| length)?;
     Ok(frame.map(|frame| ReadPdu {

@@ -49,7 +49,7 @@ mod tests {
             buffer: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
             let read = Pin::new(&mut self.0).poll_read(context, buffer);
-            assert_ne!(buffer.filled().first(), Some(&PANIC), "as the test wants it");
+            assert_ne!(buffer.filled().first(), Some(&PANIC), "the test makes the stream panic");
             read
         }
     }

@@ -14,7 +14,7 @@ impl Link {
     /// Handles every PDU that was received in full.
     pub(crate) fn read_frames(&mut self) {
         loop {
-            if self.parting.is_some() {
+            if self.shutdown_fault.is_some() {
                 self.socket.incoming.clear();
             }
             if self.end.is_some() || !self.may_read() {
@@ -30,22 +30,22 @@ impl Link {
                 Ok(None) => return,
                 Err(frames::BadLength(length)) => {
                     self.respond(status_code::INVALID_COMMAND_LENGTH, 0, Pdu::GenericNack);
-                    self.part(self.not_smpp(length));
+                    self.shut_down(self.not_smpp(length));
                 }
             }
         }
     }
 
-    /// Returns the fault of a peer that sends a PDU of this length. A TLS record that was read as a
-    /// PDU has such a length: a peer with TLS sends an alert when it gets a bind.
+    /// Returns the fault of a peer that sent a PDU of this invalid length. A peer that expects TLS
+    /// answers the bind with a TLS record, whose first octets we read as a length.
     fn not_smpp(&self, length: u32) -> Fault {
         let record = self.bind == 0 && matches!(length >> 16, 0x1503 | 0x1603);
         let kind = if record { FaultKind::TlsExpected } else { FaultKind::BadPdu };
         Fault::new(kind, format!("a PDU of {length} octets"))
     }
 
-    /// Handles the submit responses that were received but not handled before the link ended. Drops
-    /// the deliveries, because the peer will repeat them.
+    /// Handles the submit responses that were received before the link ended but not handled yet.
+    /// Drops the deliveries, because the peer will repeat them.
     pub(crate) fn read_left_answers(&mut self) {
         while let Ok(Some(frame)) = frames::next(&mut self.socket.incoming) {
             if frame.command == CommandId::SubmitSmResp {
@@ -66,14 +66,14 @@ impl Link {
             CommandId::EnquireLink => self.respond(0, sequence, Pdu::EnquireLinkResp),
             CommandId::Unbind => {
                 self.respond(0, sequence, Pdu::UnbindResp);
-                self.part(Fault::new(FaultKind::Unbound, ""));
+                self.shut_down(Fault::new(FaultKind::Unbound, ""));
             }
             CommandId::UnbindResp => {
-                if let Phase::Leaving { .. } = self.phase {
+                if let Phase::ShuttingDown { .. } = self.phase {
                     self.end = Some(Fault::new(FaultKind::Unbound, ""));
                 }
             }
-            // Neither has a response. An outbind asks us to bind, which we do anyway.
+            // Neither PDU has a response. An outbind asks us to bind, which we do anyway.
             CommandId::Outbind | CommandId::AlertNotification => {}
             // We never nack a response: the peer could nack our nack, and so on without end.
             other if other.is_response() => {}
@@ -98,9 +98,9 @@ impl Link {
             self.end = Some(Fault::bind_nack(self.role, frame.status));
             return;
         }
-        // The nack may be about one of our responses with the same sequence number. Then the submit
-        // must not be reported as refused, because the peer may have accepted it. If the nack is
-        // about the submit after all, that submit gets no answer.
+        // The nack may be about one of our responses with the same sequence number. In that case
+        // the peer may have accepted the submit, so the link must not report it as refused. If the
+        // nack is about the submit after all, the submit gets no answer.
         if self.has_responded(frame.sequence) {
             return;
         }
@@ -173,7 +173,7 @@ impl Link {
             }
             // The peer repeats a delivery that gets no answer, but it might treat a refusal as
             // final.
-            Phase::Leaving { .. } => return,
+            Phase::ShuttingDown { .. } => return,
         }
         let read = if data { frames::data_sm(frame.body) } else { frames::deliver_sm(frame.body) };
         let Some(delivery) = read else {

@@ -25,13 +25,13 @@ use crate::{
 
 /// While fewer bytes than this are waiting to be written, the link encodes more submits.
 const OUTBOX_FULL: usize = 64 * 1024;
-/// While more bytes than this are waiting to be written, the link stops reading. The peer doesn't
-/// read our responses then, and more requests would only add more responses.
+/// While at least this many bytes are waiting to be written, the link stops reading. The peer isn't
+/// reading our responses, and each further request would add another response.
 const OUTBOX_LIMIT: usize = 256 * 1024;
 /// How many of our latest responses the link remembers.
 const RESPONSES_KEPT: usize = 1000;
-/// The time limit for writing the last PDUs of a link that is shutting down.
-pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+/// The time limit for shutting down a link.
+pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The phase of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub(crate) enum Phase {
     Binding { sequence: u32, until: Instant },
     /// In use.
     Bound,
-    /// Shutting down: waiting for the response to our unbind, or for the last write.
-    Leaving { until: Instant },
+    /// Waiting for the response to our unbind, or for the last write.
+    ShuttingDown { until: Instant },
 }
 
 /// How a link ended.
@@ -86,12 +86,12 @@ pub(crate) struct Link {
     pub(crate) answered_at: Option<Instant>,
     /// Whether the link ends because the peer no longer answers submits.
     pub(crate) unresponsive: bool,
-    /// True if the link gave up a submit since the last `publish`, and the peer has answered no
-    /// submit after that submit was written.
+    /// Whether a written submit got no answer since the last `publish`: the link ended before the
+    /// answer, or gave up the submit and the peer has answered none since the submit was written.
     pub(crate) unanswered: bool,
-    /// Why we are shutting down the link. The link ends when the pending bytes are written. The
-    /// rest of a partly written submit is among them.
-    pub(crate) parting: Option<Fault>,
+    /// Why we are shutting down the link. The link ends when the pending bytes are written. They
+    /// include the rest of a partly written submit.
+    pub(crate) shutdown_fault: Option<Fault>,
     /// Why the link ended.
     pub(crate) end: Option<Fault>,
     pub(crate) window: Window,
@@ -144,7 +144,7 @@ impl Link {
             answered_at: None,
             unresponsive: false,
             unanswered: false,
-            parting: None,
+            shutdown_fault: None,
             end: None,
             window,
             pace: Pace::new(shared.settings.rate, now),
@@ -206,7 +206,7 @@ impl Link {
             self.note_written();
             if let Err(error) = progress {
                 self.read_frames();
-                let reason = self.parting.take();
+                let reason = self.shutdown_fault.take();
                 let lost = || reason.unwrap_or_else(|| lost(self.phase, &error));
                 self.end.get_or_insert_with(lost);
             }
@@ -241,11 +241,11 @@ impl Link {
         self.shared.enter(self.index, State::Bound, None);
     }
 
-    /// Begins to shut down the link. The link handles no more PDUs and starts no more submits; it
-    /// only finishes a partly written one.
-    pub(crate) fn part(&mut self, reason: Fault) {
-        self.phase = Phase::Leaving { until: Instant::now() + FAREWELL };
-        self.parting = Some(reason);
+    /// Begins to shut down the link. The link handles no more PDUs and begins no more submits. It
+    /// only finishes a partly written submit.
+    pub(crate) fn shut_down(&mut self, reason: Fault) {
+        self.phase = Phase::ShuttingDown { until: Instant::now() + SHUTDOWN_TIMEOUT };
+        self.shutdown_fault = Some(reason);
         self.take_back(|_| true);
         self.shared.link_down(self.index);
     }
@@ -299,7 +299,7 @@ impl Link {
         }
     }
 
-    /// Moves the submits that may be sent now into the outbox. Returns whether there may be more.
+    /// Moves submits that may be sent now into the outbox. Returns whether there may be more.
     fn take_submits(&mut self, now: Instant) -> bool {
         let shared = Arc::clone(&self.shared);
         let mut inner = shared.lock();
@@ -382,8 +382,8 @@ impl Link {
             None => {}
         }
         inner.end(self.finished, self.answered, Instant::now());
-        // If the link gave up a submit, all answers came before that. So `unanswered` overrides
-        // them.
+        // The link gave up a submit only after it had counted these answers. So `unanswered`
+        // overrides them.
         inner.probing = (inner.probing && self.answered == 0) || self.unanswered;
         inner.settle_limit(Instant::now());
         inner.throttled += self.throttled;
@@ -418,8 +418,8 @@ impl Link {
         self.shared.link_down(self.index);
         self.publish();
         let error = self.end.unwrap_or_else(|| Fault::new(FaultKind::Closed, ""));
-        // The bind may have lasted long, but the next one may be just as useless. So the link
-        // counts as a failed attempt, and the next bind waits longer.
+        // Even after a long bind, the next one may be just as useless. So the link counts as a
+        // failed attempt, and the backoff before the next bind grows.
         if self.unresponsive {
             return Ended { bound: true, ..Ended::failed(error) };
         }

@@ -45,7 +45,7 @@ impl Pace {
     }
 }
 
-/// A rate limit that several connections share, also with other processes.
+/// A rate limit that several connections share, including those of other processes.
 pub struct SharedPace {
     rate: u32,
     processes: AtomicU32,
@@ -69,7 +69,7 @@ impl SharedPace {
     }
 
     /// Waits until the next message may be sent, and counts it. Unused time isn't saved up. Returns
-    /// false at once if that would be after `not_after`.
+    /// false at once if the message couldn't be sent by `not_after`.
     pub async fn turn(&self, not_after: Instant) -> bool {
         let turn = {
             let mut pace = self.lock();
@@ -84,7 +84,8 @@ impl SharedPace {
         true
     }
 
-    /// Returns how many messages this process may send within a period. `None` without a limit.
+    /// Returns how many messages this process may send within a period, or `None` if there is no
+    /// limit.
     pub fn turns_within(&self, period: Duration) -> Option<usize> {
         let interval = self.lock().interval?;
         let turns = period.as_nanos() / interval.as_nanos().max(1);

@@ -168,7 +168,7 @@ fn by_word(word: &str) -> State {
 /// Returns the fields at the beginning of a receipt (SMPP 3.4, Appendix B), without the message's
 /// own text. The text needn't have a label, and a receipt may consist of nothing else.
 pub fn without_message(text: &[u8]) -> &[u8] {
-    // One character per octet or pair of octets, so that their places are known.
+    // One character per octet or pair of octets, so that positions can be converted.
     let ascii = |octet: u8| if octet.is_ascii() { char::from(octet) } else { '?' };
     let Some(octets) = wide(text) else {
         let narrow: String = text.iter().copied().map(ascii).collect();

@@ -13,7 +13,7 @@ use crate::link::{Ended, Link};
 use crate::shared::Shared;
 use crate::{Backup, Fault, FaultKind, State, stream};
 
-/// How often the same fault of repeated attempts is logged.
+/// The interval between two logs of the same fault of repeated attempts.
 const SAME_FAULT_INTERVAL: Duration = Duration::from_mins(10);
 
 /// Starts the connection's links.
@@ -50,13 +50,13 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Sp
     shared.enter(index, State::Closed, None);
 }
 
-/// The fault of an address that was logged last.
+/// The kind of the last logged fault of an address, and when it was logged.
 #[derive(Default)]
 struct FaultLog(Option<(FaultKind, Instant)>);
 
 impl FaultLog {
-    /// Whether an end is logged: the end of a link that was bound, a fault that is another one than
-    /// before, and the same one from time to time.
+    /// Whether to log why a link or an attempt ended. Logs each end of a bound link. Logs
+    /// consecutive faults of the same kind only once per [`SAME_FAULT_INTERVAL`].
     fn is_due(&mut self, ended: &Ended) -> bool {
         let kind = ended.error.kind;
         let is_same = |(logged, at): (FaultKind, Instant)| {
@@ -89,7 +89,7 @@ async fn attempt_at(
         let address = backup.map_or(&shared.settings.address, |backup| &backup.address);
         let (code, error) = (ended.error.kind.words().code, &ended.error);
         if log.is_due(&ended) {
-            // The link works, and is bound again at once.
+            // The link itself works, so "SMPP link down" would mislead.
             let what = match ended.error.kind {
                 FaultKind::SubmitsUnanswered => "the carrier doesn't answer submits; binding again",
                 _ => "SMPP link down",

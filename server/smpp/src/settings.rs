@@ -12,7 +12,7 @@ use crate::{Reaction, SharedPace};
 pub struct Settings {
     /// `host:port`.
     pub address: String,
-    /// Where to bind if this fails at `address`. The next attempt begins at `address` again.
+    /// A second address. Each attempt to bind tries it if the bind at `address` fails.
     pub backup: Option<Backup>,
     /// TLS from the first byte, or plain TCP if `None`.
     pub tls: Option<Tls>,
@@ -92,7 +92,7 @@ pub enum BindMode {
     Transceiver,
     /// One socket that only submits.
     Transmitter,
-    /// One socket that only receives. Its window must be 0.
+    /// One socket that only receives. The caller must not submit on it.
     Receiver,
     /// Two sockets. The connection counts as bound when both are.
     TransmitterAndReceiver,
@@ -106,8 +106,8 @@ pub struct Timers {
     /// For the response to a bind or a submit, for any PDU after an enquire_link, and for the
     /// socket to accept the next pending byte.
     pub answer: Duration,
-    /// A peer that answers no submit for this long, while some are unanswered, gets no more of them
-    /// until it answers one. `None`: only a timeout of `answer` has this effect.
+    /// If the peer answers no submit for this long while some are unanswered, it gets no more
+    /// submits until it answers one. If `None`, only an `answer` timeout has this effect.
     pub silent: Option<Duration>,
     /// The link sends an enquire_link after this much silence.
     pub enquire_link: Duration,
@@ -124,7 +124,7 @@ pub struct Timers {
     pub close: Duration,
 }
 
-/// Times for a client that sets none. Heliograph sets its own `answer`.
+/// The times for a client that sets none. Heliograph sets its own `answer`.
 impl Default for Timers {
     fn default() -> Self {
         Self {

@@ -18,13 +18,14 @@ use crate::{
 const AHEAD: Duration = Duration::from_millis(200);
 /// A peer usually answers submits within this time, however many it gets.
 const ANSWER_USUAL: Duration = Duration::from_secs(1);
-/// The maximum number of unanswered submits of a peer that takes longer. If it has stopped working,
-/// the outcome of so many messages is unknown.
+/// The window of a peer that takes longer. If the peer has stopped working, a smaller window leaves
+/// fewer messages with an unknown outcome.
 const SLOW_WINDOW: usize = 100;
-/// Each step to a bound link usually takes less than this. A longer one is shown as a fault, long
-/// before it is given up.
+/// Each step towards a bind usually takes less than this. A longer step is shown as a fault, long
+/// before the link gives it up.
 const STEP_USUAL: Duration = Duration::from_secs(1);
-/// The same for steps whose fault says what to change.
+/// The same for the DNS lookup and the TLS handshake. Their faults ask for another setting, so they
+/// mustn't appear after a mere delay.
 const STEP_SLOW: Duration = Duration::from_secs(5);
 
 /// The shared state of a connection. Links work on their own state, and lock this only a few times
@@ -48,9 +49,10 @@ pub(crate) struct Inner {
     pub(crate) window: usize,
     /// Whether the peer left submits unanswered and has answered none since.
     pub(crate) probing: bool,
-    /// Whether the peer refused submits in a way that concerns all, and accepted none since.
+    /// Whether the peer refused submits for a reason that concerns all submits, and has accepted
+    /// none since.
     pub(crate) held: bool,
-    /// Since when `probing` or `held`.
+    /// Since when `probing` or `held` is true.
     limited_since: Option<Instant>,
     /// The pauses while `held`.
     pub(crate) hold: Throttle,
@@ -79,7 +81,8 @@ pub(crate) struct Inner {
 /// The part of a link's state that handles use.
 pub(crate) struct LinkFace {
     pub(crate) state: State,
-    /// The fault if the peer's next answer doesn't come, and since when the link waits for it.
+    /// The fault if the peer's next answer doesn't come, and since when the link waits for that
+    /// answer.
     awaited: Option<(FaultKind, Instant)>,
     pub(crate) acknowledgements: Vec<(DeliveryHandle, u32)>,
     pub(crate) unacknowledged: usize,
@@ -156,7 +159,7 @@ impl Shared {
         self.announce(inner);
     }
 
-    /// Records that a link waits for the peer's next answer, on the way to a bind.
+    /// Records that a link waits for the peer's next answer while it connects and binds.
     pub(crate) fn await_answer(&self, link: usize, fault: FaultKind) {
         self.lock().links[link].awaited = Some((fault, Instant::now()));
     }
@@ -334,13 +337,13 @@ impl Inner {
         }
     }
 
-    /// Returns the fault of a link that waits for an answer on the way to a bind. It is known long
-    /// before the attempt is given up.
+    /// Returns the fault of a link that has waited for an answer for longer than usual while it
+    /// connects and binds. The link gives up its attempt much later.
     fn awaited(&self, now: Instant) -> Option<LastError> {
         let awaited = self.links.iter().filter_map(|link| link.awaited);
         let (kind, since) = awaited.min_by_key(|(_, since)| *since)?;
         let waited = now - since;
-        // A slow resolver or handshake isn't a wrong address yet.
+        // A slow resolver or handshake alone doesn't mean that the address is wrong.
         let usual = match kind {
             FaultKind::NameUnknown | FaultKind::TlsNotSpoken => STEP_SLOW,
             _ => STEP_USUAL,

@@ -30,8 +30,8 @@ pub struct LastError {
 #[derive(Debug, Clone)]
 pub struct Status {
     pub state: State,
-    /// Since when the connection has been bound, or down: the attempts to bind don't change it. If
-    /// the connection accepts one submit at a time, since when it does so.
+    /// Since when the connection has been bound, or down. Attempts to bind don't change this time.
+    /// While the connection accepts one submit at a time, since when it does so.
     pub since: Instant,
     /// Submits that the link has taken from the queue to write, and that aren't answered yet.
     pub in_flight: usize,
@@ -43,8 +43,8 @@ pub struct Status {
     pub probing: bool,
     /// Since when the peer has answered no submit although some are unanswered.
     pub unanswered_since: Option<Instant>,
-    /// Whether that is longer than [`crate::Timers::silent`]. If so, the connection accepts no
-    /// submits.
+    /// Whether `unanswered_since` is at least [`crate::Timers::silent`] ago. If so, the connection
+    /// accepts no submits.
     pub silent: bool,
     /// Accepted submits that the link hasn't taken from the queue yet.
     pub queued: usize,
@@ -52,8 +52,8 @@ pub struct Status {
     pub throttled: u64,
     /// The end of the pause that the peer asked for.
     pub throttled_until: Option<Instant>,
-    /// Whether the peer refused the last submits in a way that concerns all of them. Until it
-    /// accepts one, the connection accepts one submit at a time. This outlasts the link.
+    /// Whether the peer refused submits for a reason that concerns all submits. Until it accepts
+    /// one, the connection accepts one submit at a time. This outlasts the link.
     pub held: bool,
     /// The end of the pause after such a refusal.
     pub held_until: Option<Instant>,

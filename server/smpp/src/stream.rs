@@ -14,8 +14,8 @@ use crate::{Backup, Fault, FaultKind, Settings, tls};
 
 /// A connected socket.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Sets whether several writes follow. If so, the kernel waits until packets are full. If not,
-    /// it sends all bytes immediately.
+    /// Sets whether several writes follow. If so, the kernel waits until packets are full.
+    /// Otherwise it sends all bytes immediately.
     fn gather(&self, _several: bool) {}
 }
 
@@ -34,13 +34,13 @@ impl Stream for TlsStream<TcpStream> {
 
 /// An `enquire_link` with the sequence number 1.
 const ENQUIRE_LINK: [u8; 16] = [0, 0, 0, 16, 0, 0, 0, 0x15, 0, 0, 0, 0, 0, 0, 0, 1];
-/// How long a probe without TLS waits for a carrier that expects TLS. Others may answer nothing
+/// How long a probe without TLS waits for a TLS alert. A carrier without TLS may send nothing
 /// before a bind.
 const TLS_ALERT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Connects to the address of the settings, or to their backup address, with TLS if they have it,
-/// and closes the connection without a bind. Without TLS, sends an `enquire_link`, to which a
-/// carrier that expects TLS sends an alert.
+/// Connects to the address in the settings or to the backup, with TLS if the settings have it. Then
+/// closes the connection without a bind. Without TLS, first sends an `enquire_link`, which a
+/// carrier that expects TLS answers with an alert.
 ///
 /// # Errors
 /// Returns why there is no connection, or that the carrier expects TLS.
@@ -61,8 +61,8 @@ pub async fn probe(settings: &Settings, backup: Option<&Backup>) -> Result<(), F
     Ok(())
 }
 
-/// Connects to an address of the settings within their time limit. Calls `begin` before each step with
-/// the fault that it is if this step takes too long.
+/// Connects to the address in the settings or to the backup within the time limit. Before each
+/// step, calls `begin` with the fault to report if that step takes too long.
 pub(crate) async fn connect(
     settings: &Settings,
     backup: Option<&Backup>,

@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The first and the longest pause after the peer answered that we are too fast.
+/// The first and the longest pause after the peer asked us to slow down.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// How the connection reacts to the status of a refused submit, beside reporting it.
+/// How the connection reacts to the status of a refused submit, besides reporting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaction {
-    /// It does nothing.
+    /// The refusal is only about this submit.
     None,
-    /// It pauses shortly: the peer asks us to slow down.
+    /// The peer asks us to slow down. The connection pauses briefly.
     Throttle,
-    /// It gives the waiting submits back and pauses. After the pause, it accepts one submit at a
-    /// time until the peer accepts one: the peer refuses everything, not this submit.
+    /// The peer refuses all submits, not just this one. The connection answers the queued submits
+    /// with [`crate::Outcome::NotSent`] and pauses. Then it accepts one submit at a time until the
+    /// peer accepts one.
     Hold,
 }
 

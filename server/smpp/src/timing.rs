@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::link::{FAREWELL, Link, Phase};
+use crate::link::{Link, Phase, SHUTDOWN_TIMEOUT};
 use crate::{Fault, FaultKind, Outcome, UnknownCause};
 
 /// How long the rest of a submit may take after its deadline, if the submit was begun in time.
@@ -25,24 +25,25 @@ impl Link {
         {
             self.end = Some(Fault::lost(error));
         }
-        if self.socket.all_written() && self.parting.is_some() {
-            self.end = self.parting.take();
+        if self.socket.all_written() && self.shutdown_fault.is_some() {
+            self.end = self.shutdown_fault.take();
         }
         let stalled = self.socket.stalled();
         if stalled.is_some_and(|since| since + timers.answer <= now) {
-            self.end = Some(Fault::new(FaultKind::NotReading, "no bytes in time"));
+            self.end = Some(Fault::new(FaultKind::NotReading, "it accepted no bytes in time"));
         }
         let begun = self.socket.outbox.begun_not_after();
         if begun.is_some_and(|not_after| not_after + OVERTIME <= now) {
-            self.end = Some(Fault::new(FaultKind::NotReading, "a submit too slowly"));
+            self.end = Some(Fault::new(FaultKind::NotReading, "it accepted a submit too slowly"));
         }
         match self.phase {
             Phase::Binding { until, .. } if until <= now => {
                 self.end = Some(Fault::new(FaultKind::BindUnanswered, self.role.command()));
             }
-            Phase::Leaving { until } if until <= now => {
-                let parting = self.parting.take();
-                self.end = Some(parting.unwrap_or_else(|| Fault::new(FaultKind::Unbound, "")));
+            Phase::ShuttingDown { until } if until <= now => {
+                let shutdown_fault = self.shutdown_fault.take();
+                self.end =
+                    Some(shutdown_fault.unwrap_or_else(|| Fault::new(FaultKind::Unbound, "")));
             }
             _ => {}
         }
@@ -56,7 +57,7 @@ impl Link {
         self.finish_unwritten(removed);
     }
 
-    /// Answers submits that were removed from the outbox before they were begun.
+    /// Answers submits that were removed from the outbox before their write began.
     pub(crate) fn finish_unwritten(&mut self, sequences: Vec<u32>) {
         for sequence in sequences {
             self.traced.remove(&sequence);
@@ -114,11 +115,11 @@ impl Link {
                 self.take_back(|_| true);
                 if self.window.is_empty() || until <= now {
                     self.request(rusmpp::Pdu::Unbind);
-                    let until = now + FAREWELL;
-                    self.phase = Phase::Leaving { until };
+                    let until = now + SHUTDOWN_TIMEOUT;
+                    self.phase = Phase::ShuttingDown { until };
                 }
             }
-            Phase::Leaving { .. } => {}
+            Phase::ShuttingDown { .. } => {}
         }
     }
 
@@ -131,7 +132,7 @@ impl Link {
             at(self.window.next_due());
         }
         match self.phase {
-            Phase::Binding { until, .. } | Phase::Leaving { until } => at(Some(until)),
+            Phase::Binding { until, .. } | Phase::ShuttingDown { until } => at(Some(until)),
             Phase::Bound if self.may_read() => at(Some(match self.enquired {
                 Some(since) => since + timers.answer,
                 None => self.socket.heard + timers.enquire_link,

@@ -17,9 +17,9 @@ use tokio_rustls::rustls::{
 
 use crate::Tls;
 
-/// Trusts a certificate that an authority has signed for the name, and each certificate of the file
-/// itself, whatever its name. A carrier's self-signed certificate is mostly one that `openssl req
-/// -x509` made: it claims to be an authority and has no name, so it can only be compared.
+/// Trusts a certificate that an authority has signed for the server's name. Also trusts each pinned
+/// certificate, whatever its name. Most self-signed certificates of carriers come from `openssl req
+/// -x509`. They claim to be authorities and have no name, so they can only be compared.
 #[derive(Debug)]
 struct Verifier {
     authorities: Arc<WebPkiServerVerifier>,
@@ -91,7 +91,7 @@ pub(crate) async fn client_config(tls: &Tls) -> io::Result<ClientConfig> {
 }
 
 /// Returns the configuration of a client that trusts certificates of these authorities, and the
-/// `pinned` ones whatever their names. The client's own certificate is still missing in it.
+/// `pinned` ones whatever their names. The caller still has to set the client's own certificate.
 pub fn client_that_trusts(
     authorities: RootCertStore,
     pinned: Vec<CertificateDer<'static>>,
@@ -104,7 +104,8 @@ pub fn client_that_trusts(
     Ok(ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
-        // Every certificate is verified. The method's name warns of verifiers that verify nothing.
+        // This verifier verifies every certificate. The method's name warns of verifiers that
+        // verify nothing.
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Verifier { authorities, pinned })))
 }

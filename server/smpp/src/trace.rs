@@ -1,4 +1,4 @@
-//! Traces: copies of the PDUs on a connection, and their form for people.
+//! Traces: copies of the PDUs on a connection, and their text form.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::command_status;
 
 /// The length of the header of a PDU.
 const HEADER: usize = 16;
-/// The last digits of a number that a mask leaves.
+/// How many digits at the end of a number a mask leaves visible.
 const SHOWN_DIGITS: usize = 3;
 /// Numbers with fewer digits are short codes, which belong to nobody.
 const NUMBER_DIGITS_MIN: usize = 7;
@@ -86,9 +86,9 @@ impl Taps {
 }
 
 impl TracedPdu {
-    /// Hides the password of a bind, and the copy of a message's text in its receipt, which may be a
-    /// one-time code. Unless `all` is true, also hides all but the last digits of numbers, the texts
-    /// of messages, and what we can't read. The length stays the same.
+    /// Hides the password of a bind. Also hides the copy of a message's text in its receipt, which
+    /// may be a one-time code. Unless `all` is true, also hides the texts of messages, unreadable
+    /// fields, and all but the last digits of numbers. The length stays the same.
     pub fn mask(&mut self, all: bool) {
         let pdu = Pdu::parse(&self.octets);
         let hidden: Vec<Range<usize>> =
@@ -99,7 +99,7 @@ impl TracedPdu {
     }
 }
 
-/// Hides the text of a message, and what we can't read. The length stays the same.
+/// Hides the text of a message, and unreadable fields. The length stays the same.
 pub(crate) fn hide_text(octets: &mut [u8]) {
     let pdu = Pdu::parse(octets);
     let is_hidden = |field: &&Field| matches!(field.kind, Kind::Message | Kind::Unknown);
@@ -148,7 +148,7 @@ struct Field {
     range: Range<usize>,
 }
 
-/// A PDU with the places of its fields.
+/// A PDU with the positions of its fields.
 struct Pdu<'a> {
     octets: &'a [u8],
     command: u32,
@@ -316,7 +316,7 @@ impl Field {
         let from = match self.kind {
             Kind::Password => start,
             Kind::Message if all && !is_receipt(pdu.esm_class()) => {
-                // Some carriers mark no receipt as such.
+                // Some carriers don't mark receipts as receipts.
                 let own = own_text(value).filter(|_| pdu.command != SUBMIT_SM);
                 return own.map(|at| start + at..end);
             }
@@ -339,8 +339,8 @@ const fn is_receipt(esm_class: u8) -> bool {
     matches!(esm_class & DELIVERY_KIND, RECEIPT | INTERMEDIATE_NOTIFICATION)
 }
 
-/// Returns the beginning of the message's own text in a receipt. A wide text has a zero octet before
-/// each letter.
+/// Returns where the message's own text begins in a receipt. In UCS-2, each ASCII letter has a zero
+/// octet before it.
 fn own_text(text: &[u8]) -> Option<usize> {
     let lower = text.to_ascii_lowercase();
     let names: [&[u8]; 2] = [b"text:", b"t\0e\0x\0t\0:"];
@@ -350,9 +350,9 @@ fn own_text(text: &[u8]) -> Option<usize> {
     ends.min()
 }
 
-/// Returns how many octets of a text are no secret: its user data header, and a receipt up to the
-/// beginning of the message's own text. Nothing else of a receipt is known to be no secret, and
-/// handsets write the texts of acknowledgements (SMPP 3.4 §5.2.12).
+/// Returns how many octets at the beginning of a text may be shown: the user data header of a
+/// message, or a receipt up to the message's own text. A receipt without the label of that text may
+/// consist of nothing else. Recipients write the texts of acknowledgements (SMPP 3.4 §5.2.12).
 fn shown_beginning(text: &[u8], esm_class: u8) -> usize {
     match esm_class & DELIVERY_KIND {
         0 => {}
@@ -411,7 +411,7 @@ mod tests {
         assert!(part.contains(r#"short_message="\x05\x00\x03\x01\x02\x01*****""#), "{part}");
         let receipt = shown(message(5, 4, b"id:1 stat:DELIVRD Text:Hello", b""), false);
         assert!(receipt.contains("\"id:1 stat:DELIVRD Text:*****\""), "{receipt}");
-        // With texts, too, and also if a carrier doesn't mark the receipt as one.
+        // Even when texts are shown, and even if the carrier doesn't mark the receipt as one.
         for (esm_class, text, all) in [
             (4, "id:1 text:123456", true),
             (0, "id:1 text:123456", true),

@@ -76,9 +76,9 @@ impl Window {
         self.waiting.remove(&sequence).map(|waiting| waiting.tag)
     }
 
-    /// Returns the submit that the peer answered, also if it was given up. Returns `None` if no
-    /// submit has this sequence number, or if it isn't written in full, because the peer can't have
-    /// answered it yet.
+    /// Returns the submit that the peer answered, even if it was given up. Returns `None` if no
+    /// submit has this sequence number. Also returns `None` for a submit that isn't written in
+    /// full, because the peer can't have answered it.
     pub(crate) fn answered(&mut self, sequence: u32) -> Option<Answered> {
         if let Some(waiting) = self.waiting.get(&sequence) {
             waiting.due?;

@@ -55,7 +55,14 @@ pub async fn backup(
     };
     made.map_err(refused)?;
     service.operations().note_backup(begun).await?;
-    Ok(output.print(&BTreeMap::from([("file", &shown)]), |_| format!("Copied to {shown}."))?)
+    let uploads = file.with_added_extension("spool");
+    Ok(output.print(&BTreeMap::from([("file", &shown)]), |_| {
+        if uploads.is_dir() {
+            format!("Copied to {shown}, and uploads to {}. Keep both.", uploads.display())
+        } else {
+            format!("Copied to {shown}.")
+        }
+    })?)
 }
 
 /// Restores a backup. `key_file` contains the key if the backup is encrypted.

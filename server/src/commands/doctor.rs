@@ -35,6 +35,8 @@ const CLOCKS_APART_MS: i64 = 5_000;
 const NEWEST_AHEAD_MS: i64 = 60_000;
 /// How long the mail server may take.
 const MAIL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may take to be bound, in milliseconds.
+const BIND_MS: i64 = 10_000;
 const SET_CLOCK: &str = "Set the clock, and keep it right with chrony or systemd-timesyncd.";
 
 pub async fn run(settings: &Settings, output: Output) -> Result<(), CommandError> {
@@ -55,7 +57,14 @@ pub async fn run(settings: &Settings, output: Output) -> Result<(), CommandError
     let (carriers, mail, site) = tokio::join!(carriers, of_mail(settings), site);
     found.extend(carriers.into_iter().flatten());
     let connections = installation.into_iter().flat_map(|found| &found.connections);
-    found.extend(connections.filter_map(of_connection));
+    found.extend(connections.filter_map(|connection| of_connection(connection, now)));
+    let drained = installation.into_iter().flat_map(|found| &found.drained);
+    found.extend(drained.map(|name| {
+        let text = format!(
+            "it is drained, so it gets no messages. `heliograph carrier resume {name}` ends that"
+        );
+        Finding::warning(&format!("carrier {name}"), text)
+    }));
     let receipts = installation.into_iter().flat_map(|found| &found.useless_receipts);
     found.extend(receipts.flat_map(of_receipts));
     found.push(mail);
@@ -120,6 +129,14 @@ fn of_files(settings: &Settings) -> Vec<Finding> {
                  root or as the service's user"
             ),
         ));
+    }
+    if let Some(file) = settings.file.as_deref().filter(|file| !owner.reads(file)) {
+        let file = shown(file);
+        let text = format!(
+            "user {} can't read {file}. Run `sudo chgrp {} {file}` and `sudo chmod g+r {file}`",
+            owner.uid, owner.gid
+        );
+        found.push(Finding::fault(CHECK, text));
     }
     let secrets = settings.file.as_deref().into_iter();
     let secrets = secrets.chain(settings.tls.as_ref().map(|tls| tls.key.as_path()));
@@ -216,6 +233,11 @@ fn of_installation(found: &Installation) -> [Finding; 3] {
         Err(error) => Finding::fault(KEY, error.for_operator()),
     };
     let hold = match found.held_since {
+        None if found.is_moved => Finding::warning(
+            "hold",
+            "the database was restored or copied. The next start holds all messages until \
+             `heliograph message reconcile`",
+        ),
         None => Finding::ok("hold", "messages aren't held"),
         Some(since) => Finding::warning(
             "hold",
@@ -264,8 +286,13 @@ async fn of_carrier(carrier: &CarrierSettings) -> Vec<Finding> {
 }
 
 /// Reports the state that a running process has stored for a connection, unless it is bound.
-fn of_connection(connection: &ConnectionRecord) -> Option<Finding> {
+fn of_connection(connection: &ConnectionRecord, now: Timestamp) -> Option<Finding> {
     if connection.state == ConnectionState::Bound {
+        return None;
+    }
+    // It takes a moment to bind.
+    let is_new = now.ms_since(connection.since) < BIND_MS && connection.last_error.is_none();
+    if is_new {
         return None;
     }
     let mut text = format!(

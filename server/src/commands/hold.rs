@@ -100,7 +100,8 @@ fn read(file: &Path) -> Result<Vec<ExportLine>, CommandError> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_path(file);
     let reader = reader.as_mut().map_err(|error| refused(error.to_string()))?;
     let header = reader.headers().map_err(|error| refused(error.to_string()))?.clone();
-    let place = |name: &str| header.iter().position(|known| known.trim() == name);
+    let place =
+        |name: &str| header.iter().position(|known| known.trim().eq_ignore_ascii_case(name));
     let [transid, number, time, id] = ["transid", "number", "time", "id"].map(place);
     if transid.is_none() && number.is_none() {
         return Err(refused("the first line has no column transid or number".to_owned()));

@@ -18,7 +18,7 @@ statements! {
     const INSERT: Sql = Sql::in_shard(r"
         INSERT INTO limit_alarms (application_id, id, kind, count, example, detail{, shard})
         VALUES ($1, $2, $3, $4, $5, $6{, $shard})");
-    /// For an application without such a day, counts from its creation.
+    /// For an application that has never sent to an international number, counts from its creation.
     const INTERNATIONAL_AFTER: Sql = Sql::in_shard(r"
         UPDATE applications SET international_day = $2
         WHERE id = $1
@@ -58,7 +58,7 @@ pub struct NewAlarm<'a> {
     pub detail: Option<&'a str>,
 }
 
-/// Stores an alarm, or adds to the newest one of its kind if that one isn't older than `since`.
+/// Stores an alarm, or adds to the newest alarm of its kind if that alarm isn't older than `since`.
 /// Returns true if the alarm is new. `id` begins with the time of the alarm.
 pub async fn note(conn: Conn<'_>, new: &NewAlarm<'_>, id: i64, since: i64) -> Result<bool> {
     let NewAlarm { application_id, kind, count, example, detail } = *new;

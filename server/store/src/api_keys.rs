@@ -15,7 +15,8 @@ statements! {
         VALUES ($1, $2, $3, $4)
         ON CONFLICT (reference, kind) DO UPDATE
         SET last_four = excluded.last_four, made_at = excluded.made_at, used_at = NULL, used_from = NULL");
-    /// If two transactions replace a key, the second one reads what the first one wrote.
+    /// If two transactions replace a key at once, the lock makes the second one read the result of
+    /// the first.
     const LAST_FOUR: Sql = Sql::same(
         "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2{ FOR UPDATE}");
     const FORGET_CALLS: Sql = Sql::same(r"

@@ -252,16 +252,16 @@ pub struct KeyRow {
     pub limits: Option<Arc<StoredLimits>>,
     /// The day of the account's time zone on which a live message was last accepted.
     pub spent_day: i64,
-    /// The price of the live messages that were accepted on `spent_day`.
+    /// The cost of the live messages that were accepted on `spent_day`.
     pub spent_today: Money,
 }
 
-/// What the owner of an application has set for its one-time codes.
+/// The settings of an application for one-time codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeSettings {
     /// The language of the texts.
     pub locale: Locale,
-    /// The website that browsers may hand the codes to.
+    /// The website into which browsers may fill the codes.
     pub domain: Option<WebOtpDomain>,
 }
 
@@ -288,7 +288,7 @@ impl KeyRow {
         self.limits.as_ref().map_or(&DEFAULT_LIMITS, |stored| &stored.limits)
     }
 
-    /// Returns what the application has spent on a day of its account's time zone.
+    /// Returns how much the application has spent on a day of its account's time zone.
     pub fn spent_on(&self, day: i64) -> Money {
         if self.spent_day < day { Money::ZERO } else { self.spent_today }
     }
@@ -547,8 +547,8 @@ pub async fn list(
     listing.fetch_all(conn, listed).await
 }
 
-/// Returns at most `limit` applications that have the lower-case text `part` in their reference or
-/// sender name.
+/// Returns at most `limit` applications that have the lower-case text `part` in their reference,
+/// name or sender name, or in the sender name that they requested last.
 pub async fn with_part(conn: Conn<'_>, part: &str, limit: i64) -> Result<Vec<ApplicationRow>> {
     query(WITH_PART, (part, limit)).fetch_all(conn, listed).await
 }
@@ -672,7 +672,7 @@ pub async fn keys_and_code_settings(
     query(KEYS_BY_REFERENCE, reference.as_str()).fetch_optional(conn, read).await
 }
 
-/// Stores what the owner of an application sets for its codes.
+/// Stores the settings of an application for one-time codes.
 pub async fn set_code_settings(
     conn: Conn<'_>,
     id: ApplicationId,
@@ -735,7 +735,7 @@ pub async fn keys_by_references(
     query(KEYS_BY_REFERENCES, ()).fetch_each(tx, distinct, read).await
 }
 
-/// An application whose balances are changed by the sends of a commit group, or by an upload.
+/// An application whose balances a commit group or an upload changes.
 pub struct ChargedApplication {
     /// The application as it was read in this transaction.
     pub before: KeyRow,

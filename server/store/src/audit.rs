@@ -200,7 +200,8 @@ pub struct Wanted {
     pub actor_begins: Option<String>,
     pub actor: Option<String>,
     pub subject: Option<String>,
-    /// The reference of an application that is the subject, or whose message or batch is.
+    /// The reference of an application. The subject is the application itself, or one of its
+    /// messages or batches.
     pub of_application: Option<String>,
     pub action: Option<String>,
     /// Entries at or after this time.
@@ -228,9 +229,9 @@ impl Wanted {
         all.into_iter().flatten().collect()
     }
 
-    /// Returns the statement of a list and the values after its first two, the ID below which it
-    /// lists and the maximum number of entries. The statement consists of constant parts only, so
-    /// nothing can be injected.
+    /// Returns the statement of a list, and its values from the third on. The first two are the ID
+    /// below which it lists and the maximum number of entries. The statement consists of constant
+    /// parts only, so nothing can be injected.
     pub(crate) fn listing(&self) -> (String, Vec<Argument<'_>>) {
         let mut sql = LISTED.to_owned();
         let (mut arguments, mut place) = (Vec::new(), 2);
@@ -247,7 +248,7 @@ impl Wanted {
         arguments.push(Argument::from(reference.clone()));
         place += 1;
         // Each half reads its newest entries from its own index. With OR, the database would read
-        // and sort all of them.
+        // and sort all entries.
         let sql = format!(
             "SELECT * FROM ({sql} AND subject = ${place} {newest}) AS own \
              UNION ALL \

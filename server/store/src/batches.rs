@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::Tx;
 use super::query::{Argument, Conn, Query, Row, query};
 use super::row::{self, from_row};
-use super::sql::{Sql, statements};
+use super::sql::{Dialect, Sql, statements};
 use crate::error::{Error, Result};
 
 /// Selects batches for a list. The result has one row per batch and status, except for statuses
@@ -88,7 +88,7 @@ statements! {
         SELECT first_message_id, last_message_id
         FROM batches WHERE application_id = $1 AND test = $2 AND id = $3{ AND shard = $shard}");
     /// Finds a batch by its ID alone, whichever application it belongs to.
-    const PLACE: Sql = Sql::in_shard(
+    const OWNER: Sql = Sql::in_shard(
         "SELECT application_id, test FROM batches WHERE id = $1{ AND shard = $shard}");
     const EXISTS: Sql = Sql::in_shard("SELECT id FROM batches WHERE id = $1{ AND shard = $shard}");
     const GREATEST: Sql = Sql::in_shard(r"
@@ -110,8 +110,8 @@ statements! {
                CASE s.column1 WHEN CASE WHEN waits_until IS NULL THEN {queued}
                                    ELSE {scheduled} END THEN rows ELSE 0 END{, shard}
         FROM batches CROSS JOIN (VALUES {statuses}) AS s WHERE id = $1{ AND shard = $shard}");
-    /// Leaves out a scheduled batch before its time, and a paused batch. But finds both once their
-    /// rows have expired.
+    /// Leaves out a paused batch, and a scheduled batch before its time. Finds both once their rows
+    /// have expired.
     const NEXT_UNEXPANDED: Sql = unexpanded!(r" AND id > $1 AND cancelled_at IS NULL
           AND (paused_at IS NULL AND (waits_until IS NULL OR waits_until <= $2)
             OR expires_at <= $2 OR expires_at IS NULL AND first_message_id < $3)
@@ -186,7 +186,6 @@ statements! {
     const CANCELLED_BY: Sql = Sql::in_shard(r"
         SELECT cancelled_by FROM batches
         WHERE id = $1 AND cancelled_at IS NOT NULL{ AND shard = $shard}");
-    /// Finds those of the messages whose batch was cancelled.
     const OF_CANCELLED: Sql = Sql {
         sqlite: r"
             SELECT m.id
@@ -236,13 +235,13 @@ pub struct NewBatch {
     pub first_message_id: i64,
     pub last_message_id: i64,
     pub spool: String,
-    /// The time that it is scheduled for. `None` if it is due at once.
+    /// The time that the batch is scheduled for. `None` if the batch is due at once.
     pub send_at: Option<Timestamp>,
-    /// If it is scheduled: when its rows begin to become messages. Equals `send_at`, unless the
+    /// When the rows of a scheduled batch begin to become messages. Equals `send_at`, unless the
     /// test clock was moved.
     pub waits_until: Option<Timestamp>,
-    /// From when on its rows may no longer be submitted. `None`: 48 hours after the time in the
-    /// first message ID.
+    /// The time from which its rows may no longer be submitted. `None` means 48 hours after the
+    /// time in the first message ID.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -271,10 +270,10 @@ pub struct UnexpandedBatch {
     pub spool_offset: i64,
     pub expanded_rows: i64,
     pub expanded_cost: Money,
-    /// When its rows begin to become messages. `None` if it isn't scheduled, or has begun.
+    /// When its rows begin to become messages. `None` if the batch isn't scheduled, or has begun.
     pub waits_until: Option<Timestamp>,
-    /// From when on its rows may no longer be submitted. `None`: 48 hours after the time in the
-    /// first message ID.
+    /// The time from which its rows may no longer be submitted. `None` means 48 hours after the
+    /// time in the first message ID.
     pub expires_at: Option<Timestamp>,
     /// Whether the batch is paused or cancelled, so that no row becomes a message.
     pub stopped: bool,
@@ -405,7 +404,7 @@ pub async fn one(
     Ok(records(conn, query(ONE, (application_id, test, id.0))).await?.pop())
 }
 
-/// Returns those of these messages whose batch was cancelled.
+/// Returns the messages among `ids` whose batch was cancelled.
 pub async fn of_cancelled(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
     let finding = query(OF_CANCELLED, ()).bind(tx.among(ids));
     let found: Vec<(i64,)> = finding.find_each(tx, ids.iter().copied(), "messages").await?;
@@ -414,7 +413,7 @@ pub async fn of_cancelled(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Transi
 
 /// Returns the application of a batch, and whether the batch was uploaded with the test key.
 pub async fn application_of(conn: Conn<'_>, id: BatchId) -> Result<Option<(ApplicationId, bool)>> {
-    query(PLACE, id.0)
+    query(OWNER, id.0)
         .fetch_optional(conn, |row| Ok((row.get("application_id")?, row.get("test")?)))
         .await
 }
@@ -446,8 +445,8 @@ pub async fn greatest(conn: Conn<'_>) -> Result<(i64, i64)> {
 }
 
 /// Returns the least message ID of all batches whose expansion hasn't ended, or `None` if there is
-/// no such batch. An expansion assigns no lower ID. Batches that wait for their time are left out,
-/// because their rows get new IDs then.
+/// no such batch. No expansion assigns a lower ID. Leaves out scheduled batches that haven't begun,
+/// because their rows get new IDs at the beginning.
 pub async fn least_unexpanded(conn: Conn<'_>) -> Result<Option<i64>> {
     query(LEAST_UNEXPANDED, ()).fetch_one(conn, |row| row.get("id")).await
 }
@@ -487,13 +486,13 @@ pub async fn next_unexpanded(
     query(NEXT_UNEXPANDED, (after, now, least)).fetch_optional(conn, unexpanded).await
 }
 
-/// Returns when the next scheduled batch begins, except paused ones.
+/// Returns when the next scheduled batch begins. Leaves out paused batches.
 pub async fn next_start(conn: Conn<'_>) -> Result<Option<Timestamp>> {
     query(NEXT_START, ()).fetch_one(conn, |row| row.get("at")).await
 }
 
-/// Begins a batch whose time has come: its rows count as queued from now on, and get these message
-/// IDs. Returns false if another process changed the batch first.
+/// Begins a scheduled batch. From now on its rows count as queued and have these message IDs.
+/// Returns false if another process changed the batch first.
 pub async fn start(
     tx: &mut Tx<'_>,
     batch: &UnexpandedBatch,
@@ -514,6 +513,11 @@ pub async fn still_unexpanded(conn: Conn<'_>, id: BatchId) -> Result<Option<Unex
 }
 
 /// Returns the spools of the batches whose expansion hasn't ended.
+/// Returns the statement that selects the spools of SQLite that batches need.
+pub(crate) const fn select_spools() -> &'static str {
+    SPOOLS.of(Dialect::Sqlite)
+}
+
 pub async fn spools(conn: Conn<'_>) -> Result<Vec<String>> {
     query(SPOOLS, ()).fetch_all(conn, |row| row.get("spool")).await
 }
@@ -562,10 +566,10 @@ pub struct StoppableBatch {
     /// The IDs of the first and the last row.
     pub ids: (i64, i64),
     pub cancelled_at: Option<Timestamp>,
-    /// The number and the cost of the rows that its cancellation stopped. `None` until they are
+    /// The number and the cost of the rows that its cancellation stops. `None` until they are
     /// counted.
     pub cancelled: Option<(i64, Money)>,
-    /// Whether some of these rows aren't cancelled yet.
+    /// Whether the cancellation hasn't reached all of its rows yet.
     pub is_cancelling: bool,
     pub is_done: bool,
 }
@@ -581,7 +585,7 @@ fn stoppable(row: &Row<'_>) -> Result<StoppableBatch> {
     })
 }
 
-/// Returns the batch with this ID, if it belongs to this key of the application.
+/// Returns the batch with this ID, if it was uploaded with the key of this stream.
 pub async fn to_stop(
     conn: Conn<'_>,
     stream: EventStream,
@@ -597,8 +601,8 @@ pub async fn scheduled(conn: Conn<'_>, stream: EventStream) -> Result<Vec<BatchI
     finding.fetch_all(conn, |row| row.get("id")).await
 }
 
-/// Counts the rows of a key's scheduled batches that haven't begun. Returns all these rows, the
-/// number of rows that are due before `until`, and when the next batch begins.
+/// Counts the rows of a key's scheduled batches that haven't begun. Returns their number and cost,
+/// the number of those that are due before `until`, and when the next batch begins.
 pub async fn scheduled_rows(
     conn: Conn<'_>,
     stream: EventStream,
@@ -612,19 +616,20 @@ pub async fn scheduled_rows(
     counting.fetch_one(conn, read).await
 }
 
-/// Returns the batches with rows that still have to be cancelled, or made due again after a pause.
+/// Returns the batches with rows that a job still has to cancel, or to make due again after a
+/// pause.
 pub async fn followed(conn: Conn<'_>) -> Result<Vec<StoppableBatch>> {
     query(FOLLOWED, ()).fetch_all(conn, stoppable).await
 }
 
-/// Pauses a batch for its owner. Returns false if its owner has paused it already, or if it is done
-/// or cancelled.
+/// Pauses a batch for its owner. Returns false if the owner has paused the batch already, or if it
+/// is done or cancelled.
 pub async fn pause(conn: Conn<'_>, id: BatchId, by: &str, now: Timestamp) -> Result<bool> {
     Ok(query(PAUSE, (id, now, by)).execute(conn).await? == 1)
 }
 
-/// Ends the pause by a batch's owner. Returns false if there is none. A job then makes the deferred
-/// rows due again, unless staff have paused the batch, too.
+/// Ends the pause by a batch's owner. Returns false if the owner hasn't paused the batch. A job
+/// then makes the deferred rows due again, unless staff have paused the batch too.
 pub async fn resume(conn: Conn<'_>, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(RESUME, (id, now)).execute(conn).await? == 1)
 }
@@ -640,8 +645,8 @@ pub async fn pause_by_staff(
     Ok(query(PAUSE_BY_STAFF, (id, now, reason)).execute(conn).await? == 1)
 }
 
-/// Ends the pause of a batch by staff. Returns false if there is none. A job then makes the
-/// deferred rows due again, unless the owner has paused the batch, too.
+/// Ends the pause of a batch by staff. Returns false if staff haven't paused the batch. A job then
+/// makes the deferred rows due again, unless the owner has paused the batch too.
 pub async fn resume_by_staff(conn: Conn<'_>, id: BatchId, now: Timestamp) -> Result<bool> {
     Ok(query(RESUME_BY_STAFF, (id, now)).execute(conn).await? == 1)
 }
@@ -652,8 +657,9 @@ pub async fn set_resumed(conn: Conn<'_>, id: BatchId, before: Timestamp) -> Resu
     Ok(query(RESUMED, (id, before)).execute(conn).await? == 1)
 }
 
-/// Cancels a batch: no row of it is claimed or becomes a message any more. Returns false if it is
-/// done or cancelled already.
+/// Cancels a batch: no more rows become messages, and claims skip its rows in the queue, except
+/// those that [`super::queue::exempt`] exempted. Returns false if the batch is done or cancelled
+/// already.
 pub async fn cancel(conn: Conn<'_>, id: BatchId, by: &str, now: Timestamp) -> Result<bool> {
     Ok(query(CANCEL, (id, now, by)).execute(conn).await? == 1)
 }
@@ -668,7 +674,7 @@ pub async fn count_cancelled(
     Ok(query(COUNT_CANCELLED, (id, rows, cost)).execute(conn).await? == 1)
 }
 
-/// Stores that the cancellation of a batch is complete: all rows that it stopped are cancelled.
+/// Stores that the cancellation of a batch has reached all of its rows.
 pub async fn set_cancelled(conn: Conn<'_>, id: BatchId) -> Result<()> {
     query(CANCELLED, id).execute(conn).await.map(drop)
 }
@@ -719,32 +725,32 @@ impl<'a> ChunkRow<'a> {
     }
 }
 
-/// Turns the rows of a chunk into messages and returns their number. `first` is the position of the
-/// chunk's first row in the batch, from 0.
+/// Turns the rows of a chunk of the spool into messages and returns their number. `first` is the
+/// position of the chunk's first row in the batch, from 0.
 pub async fn expand(
     tx: &mut Tx<'_>,
-    (upload, prices): (&UnexpandedBatch, &PricesInForce),
+    (batch, prices): (&UnexpandedBatch, &PricesInForce),
     first: i64,
     rows: &str,
 ) -> Result<u64> {
-    let text = upload.shared_text();
+    let text = batch.shared_text();
     let rows = ChunkRow::parse_all(rows)?;
-    let id = |place| domain::ids::nth_id(upload.first_message_id, place);
+    let id = |position| domain::ids::nth_id(batch.first_message_id, position);
     let pages = |row: &ChunkRow| row.pages.or(text.map(|text| text.pages));
-    // The cost is never `None`: it is at most the amount that was reserved for the whole batch. The
-    // database would reject a null.
+    // `None` only if the chunk is corrupt, because the cost of the whole batch was reserved without
+    // an overflow. The database then rejects the null.
     let cost = |row: &ChunkRow| {
         let pages = usize::try_from(pages(row)?).ok()?;
         cost_at(prices.per_page(row.kind(), row.digits()), pages)
     };
-    let whose = (upload.application_id, upload.test);
-    for (row, place) in rows.iter().zip(first..) {
+    let whose = (batch.application_id, batch.test);
+    for (row, position) in rows.iter().zip(first..) {
         let cost = cost(row).unwrap_or_default();
-        (tx.tally).add_new(whose, Transid(id(place)), MessageStatus::Queued, cost);
+        (tx.tally).add_new(whose, Transid(id(position)), MessageStatus::Queued, cost);
     }
-    let values = rows.iter().zip(first..).map(|(row, place)| {
+    let values = rows.iter().zip(first..).map(|(row, position)| {
         (
-            id(place),
+            id(position),
             row.digits(),
             row.kind().as_str(),
             row.body.as_deref(),
@@ -752,15 +758,15 @@ pub async fn expand(
             row.segments.or(text.map(|text| text.segments)),
             prices.per_page(row.kind(), row.digits()),
             cost(row),
-            domain::ids::id_unix_ms(id(place)),
+            domain::ids::id_unix_ms(id(position)),
         )
     });
     let shared = (
-        upload.application_id,
-        upload.test,
-        &upload.sender,
-        &upload.requestid,
-        upload.id,
+        batch.application_id,
+        batch.test,
+        &batch.sender,
+        &batch.requestid,
+        batch.id,
         MessageStatus::Queued.code(),
         Money::ZERO,
     );

@@ -79,13 +79,14 @@ pub async fn forget_old(conn: Conn<'_>, before: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Stores a command and returns its ID. Only one verb runs at a time over all processes, so commands
-/// commit in the order of their IDs, and a process that reads the newer ones misses none.
+/// Stores a command and returns its ID. Only one verb runs at a time over all processes, so
+/// commands commit in the order of their IDs. A process that reads only newer commands therefore
+/// misses none.
 pub async fn insert(conn: Conn<'_>, command: &str, now: Timestamp) -> Result<i64> {
     query(INSERT, (command, now)).fetch_one(conn, |row| row.get("id")).await
 }
 
-/// Deletes what a command and its answers say.
+/// Deletes the text of a command, and its answers.
 pub async fn forget(conn: Conn<'_>, command: i64) -> Result<()> {
     query(FORGET_ANSWERS_TO, command).execute(&mut *conn).await?;
     query(FORGET_ONE, command).execute(conn).await.map(drop)
@@ -101,12 +102,13 @@ pub async fn after(conn: Conn<'_>, id: i64) -> Result<Vec<(i64, String)>> {
     query(AFTER, id).fetch_all(conn, |row| Ok((row.get("id")?, row.get("command")?))).await
 }
 
-/// Takes a command that only one process may carry out. Returns false if another one has it.
+/// Takes a command that only one process may carry out. Returns false if another process has taken
+/// it.
 pub async fn take(conn: Conn<'_>, command: i64, node: i64) -> Result<bool> {
     Ok(query(TAKE, (command, node)).execute(conn).await? == 1)
 }
 
-/// Stores an answer. Returns false if the command is over.
+/// Stores an answer. Returns false if the command was deleted, or if the answer is already stored.
 pub async fn answer(conn: Conn<'_>, command: i64, answer: &CommandAnswer) -> Result<bool> {
     let CommandAnswer { node, number, at, state, text } = answer;
     let values = (command, *node, *number, *at, state.as_str(), text);

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use domain::Timestamp;
 use domain::records::{ConnectionRecord, ConnectionState, RefusedReload};
 
+use super::hold;
 use super::query::{Conn, Row, query};
 use super::row::{self, from_row};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// How long a connection's state is valid. No process updates an older one.
+/// How long the stored state of a connection is valid. A running process updates it much more
+/// often.
 const STATE_HOLDS_MS: i64 = 15_000;
 
 statements! {
@@ -115,7 +117,15 @@ pub async fn all(conn: Conn<'_>) -> Result<BTreeMap<String, CarrierRow>> {
     Ok(carriers)
 }
 
-/// Stores why a node refused to reload its settings. Without an error, it has reloaded them.
+/// Returns the names of the drained carriers.
+pub async fn drained(conn: Conn<'_>) -> Result<Vec<String>> {
+    let mut rows = all(conn).await?;
+    rows.retain(|name, row| name != hold::ALL_CARRIERS && row.drained_at.is_some());
+    Ok(rows.into_keys().collect())
+}
+
+/// Stores why a node refused to reload its settings. Without an error, stores that the node has
+/// reloaded them.
 pub async fn set_reload(
     conn: Conn<'_>,
     node: i64,
@@ -129,7 +139,7 @@ pub async fn set_reload(
     setting.execute(conn).await.map(drop)
 }
 
-/// Returns the nodes that go on with earlier settings.
+/// Returns the nodes that refused their new settings and still use the earlier ones.
 pub async fn refused_reloads(conn: Conn<'_>) -> Result<Vec<RefusedReload>> {
     let read = |row: &Row<'_>| {
         let (node, at) = (row.get("node")?, row.get("refused_at")?);

@@ -281,8 +281,8 @@ statements! {
            OR (b.expanded_at IS NULL AND b.expanded_rows = b.rows)
            OR (b.done_at IS NOT NULL) <> (b.open = 0)){ AND b.shard = $shard}");
     /// Rows that aren't messages yet count as scheduled or queued. Rows that never become messages
-    /// count as rejected, expired or cancelled. Only the counts say as which of these three, so the
-    /// check adds the three up.
+    /// count as rejected, expired or cancelled. Only the counts distinguish these three statuses,
+    /// so the check adds the three up.
     const BATCH_COUNTS_ARE_ITS_MESSAGES: Sql = Sql::in_shard(concat!(
         r"
         SELECT 'batch ' || batch_id || ', ' || ",
@@ -379,8 +379,8 @@ statements! {
                                                  OR t.application_id <> d.application_id)))
           { AND (d.application_id IS NULL OR d.application_id IN (
               SELECT application_id FROM reference_shards WHERE shard = $shard))}");
-    /// A verification has as many messages as it says that its code was sent, unless the messages
-    /// were deleted.
+    /// A verification has one message for each time that its code was sent, unless messages were
+    /// deleted.
     const VERIFICATION_IS_ITS_MESSAGES: Sql = Sql::in_shard(r"
         SELECT 'verification ' || v.id || ': it was sent ' || (v.resends + 1) || ' times, and has '
             || COALESCE(m.n, 0) || ' messages, ' || v.attempts || ' attempts and '

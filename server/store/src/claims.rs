@@ -239,7 +239,7 @@ pub struct Leased {
     pub token: i64,
 }
 
-/// Returns those of the claimed rows whose lease still holds, by message ID.
+/// Returns the claimed rows whose lease still holds, by message ID.
 pub async fn held(tx: &mut Tx<'_>, leases: &[Leased]) -> Result<HashMap<Transid, Held>> {
     let leases = leases.iter().map(|lease| (lease.message_id, lease.token));
     let finding = query(LEASED, ());

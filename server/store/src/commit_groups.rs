@@ -52,7 +52,7 @@ pub(crate) async fn answer_or_prevent(
 }
 
 /// Stores a new ID for the running transaction in a shard, and returns it. If the commit gets no
-/// answer, the outcome is looked up by this ID, like that of a commit group.
+/// answer, the process looks up the outcome by this ID, as for a commit group.
 pub(crate) async fn note_transaction(conn: Conn<'_>, shard: Shard) -> Result<i64> {
     query(NOTE, shard.0).fetch_one(conn, |row| row.get("id")).await
 }

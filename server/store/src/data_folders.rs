@@ -1,6 +1,7 @@
-//! The data folders of the processes that serve a PostgreSQL database. Each folder has a row with a
-//! time, and then a file with the same time. A database whose row is older than the file has lost
-//! commits: it was restored from a backup, or a standby that lacked them took over.
+//! The data folders of the processes that serve a PostgreSQL database. A process first stores a
+//! time in the row of its folder, and then the same time in a file of the folder. A database whose
+//! row is older than the file has lost commits: it was restored from a backup, or a standby that
+//! lacked the commits took over.
 
 use domain::Timestamp;
 
@@ -8,7 +9,7 @@ use super::query::{Conn, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// The row with the time of the last hold. Commits that were lost before it are accounted for.
+/// The row with the time of the last hold. The hold covers all commits that were lost before it.
 const HOLD: i64 = 0;
 
 statements! {
@@ -20,8 +21,8 @@ statements! {
     const FORGET: Sql = Sql::postgres("DELETE FROM data_folders WHERE used_at < $1");
 }
 
-/// Returns whether the database still has what a folder's process committed at this time, or was
-/// held since.
+/// Returns whether the database still has the commit that a folder's process made at this time, or
+/// was held since.
 pub async fn has(conn: Conn<'_>, id: i64, at: Timestamp) -> Result<bool> {
     query(HAS, (id, at)).finds(conn).await
 }

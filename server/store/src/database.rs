@@ -11,6 +11,7 @@ use domain::{Reason, Timestamp};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, PgPool, Postgres, Transaction};
 
+use super::batches;
 use super::chore::Chore;
 use super::dialect::without_password;
 use super::file::{FileConnection, blocking};
@@ -170,8 +171,8 @@ impl Store {
         self.dialect.file(&self.url)
     }
 
-    /// Returns what identifies the place of this database. A copy of the database has another
-    /// place, which is how a process recognizes a restored backup.
+    /// Returns an identifier of where this database is stored. A copy of the database has another
+    /// identifier. By it, a process recognizes a restored backup.
     pub async fn place(&self) -> Result<String> {
         hold::place(self.file(), &mut self.read().await?).await
     }
@@ -291,7 +292,7 @@ impl Store {
                 tokio::time::timeout(ACQUIRE_TIMEOUT, Box::pin(writers.begin_with(begin)));
             match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
                 // After a restart of the database server, every connection in the pool is broken.
-                // No transaction has begun on them, so the loop can try one after the other.
+                // No transaction has begun on any of them, so the loop can try one after the other.
                 Err(error) if is_cut(&error) && attempts <= self.dialect.writers() + 1 => {}
                 started => return Ok(started?),
             }
@@ -361,7 +362,8 @@ impl Store {
     /// `NoFileDatabase`, `FileExists`.
     pub fn copy(&self, file: &Path, now: Timestamp) -> Result<()> {
         let from = self.file().ok_or(Refusal::NoFileDatabase)?;
-        // A file with the final name is whole. Until then it is removed when it is dropped.
+        // The file gets its final name once it is complete. If this function fails before that, the
+        // file is deleted.
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let part = tempfile::Builder::new()
             .prefix("backup-")
@@ -384,7 +386,12 @@ impl Store {
 
     /// Copies a backup to the path of the SQLite database, where no file may exist. Checks the
     /// copy, and marks it as restored, so that the first process that opens it holds all messages.
-    pub fn restore(url: &str, from: &Path) -> std::result::Result<(), OpenError> {
+    /// `uploads` names the spools of the backup.
+    pub fn restore(
+        url: &str,
+        from: &Path,
+        uploads: &[String],
+    ) -> std::result::Result<(), OpenError> {
         let dialect = Dialect::of_url(url)?;
         let Some(to) = dialect.file(url) else {
             return Err(OpenError::Refused(Refusal::NoFileDatabase));
@@ -393,7 +400,8 @@ impl Store {
             return Err(OpenError::DatabaseExists(to.to_owned()));
         }
         find_file(dialect, from, Missing::Refuse)?;
-        // A file with the final name is whole. Until then it is removed when it is dropped.
+        // The file gets its final name once it is complete. If this function fails before that, the
+        // file is deleted.
         let folder = sqlite::make_folder(to).map_err(OpenError::File)?;
         let mut part = tempfile::Builder::new()
             .prefix("restore-")
@@ -402,14 +410,21 @@ impl Store {
         File::open(from)
             .and_then(|mut from| std::io::copy(&mut from, &mut part))
             .map_err(OpenError::File)?;
-        let found = blocking(|| {
+        let damaged = |why| OpenError::Damaged(from.to_owned(), why);
+        let examined = blocking(|| {
             let conn = rusqlite::Connection::open(part.path())?;
             let found: String = conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
             conn.execute(hold::MARK_RESTORED, ())?;
-            Ok(found)
-        })?;
+            let mut needed = conn.prepare(batches::select_spools())?;
+            let needed = needed.query_map((), |row| row.get(0))?;
+            Ok((found, needed.collect::<rusqlite::Result<Vec<String>>>()?))
+        });
+        let (found, needed) = examined.map_err(|error| damaged(error.for_operator().clone()))?;
         if found != "ok" {
-            return Err(OpenError::Damaged(from.to_owned(), found));
+            return Err(damaged(found));
+        }
+        if needed.iter().any(|name| !uploads.contains(name)) {
+            return Err(OpenError::UploadsMissing(from.with_added_extension("spool")));
         }
         part.as_file().sync_all().map_err(OpenError::File)?;
         part.persist_noclobber(to).map_err(|error| match error.error.kind() {

@@ -160,7 +160,7 @@ pub async fn page(
     query(sql, (at, bank_id, limit)).fetch_all(conn, deposit).await
 }
 
-/// Returns those of the references that belong to an application.
+/// Returns the references that belong to an application whose account isn't closed.
 pub async fn known_references(
     conn: Conn<'_>,
     references: &[Reference],

@@ -20,7 +20,7 @@ use crate::error::{Error, OpenError, Result};
 /// The version, the name and the SQL of a migration.
 pub type SchemaChange = (i64, &'static str, &'static str);
 
-/// The identifier by which a process asks the server for a transaction's outcome.
+/// The identifier by which a process looks up a transaction's outcome.
 #[derive(Debug)]
 pub enum TransactionName {
     /// PostgreSQL's number of the transaction.

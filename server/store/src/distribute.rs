@@ -18,7 +18,7 @@ pub const TESTED_CITUS: &str = "13.2";
 /// never changes. Each table of a day has this many parts.
 const CITUS_SHARDS_MIN: usize = 8;
 
-/// The tables that every server has a copy of. They are small and seldom written. Commit groups
+/// The tables that every server has a copy of. They are small and rarely written. Commit groups
 /// read them, or rows of shards refer to them. The shards of accounts can't be changed once
 /// `accounts` is copied.
 pub const REFERENCE_TABLES: [&str; 3] = ["accounts", "carriers", "prices"];

@@ -35,7 +35,7 @@ macro_rules! attempts_about {
 }
 
 statements! {
-    /// All applications of an account, also deleted ones.
+    /// All applications of an account, including deleted ones.
     const APPLICATIONS: Sql = Sql::in_shard(r"
         SELECT id, reference FROM applications
         WHERE account_id = $1{ AND shard = $shard} ORDER BY id");
@@ -143,7 +143,7 @@ pub struct AttemptOfNumber {
     pub answer: Option<String>,
 }
 
-/// Returns all applications of an account, also deleted ones.
+/// Returns all applications of an account, including deleted ones.
 pub async fn applications(
     conn: Conn<'_>,
     account_id: i64,
@@ -199,8 +199,8 @@ impl NumberOf<'_> {
             .map(drop)
     }
 
-    /// Erases number, text and the caller's ID of at most `limit` final messages. Returns their
-    /// number.
+    /// Erases the number, text and request ID of at most `limit` final messages. Returns how many
+    /// messages it erased.
     pub async fn erase_messages(&self, conn: Conn<'_>, limit: i64) -> Result<u64> {
         let EventStream { application_id, test } = self.stream;
         let values = (application_id, test, self.digits, self.kind.as_str(), limit, MASK);

@@ -1,7 +1,7 @@
-//! Events: what programs poll and what endpoints get. The events of an application and a kind of
-//! key are a stream. A transaction that adds to a stream holds the lock on the stream's row until
-//! it commits. So the IDs grow in the order of the commits, and a reader that has seen an ID misses
-//! no smaller one.
+//! Events, which customers' programs poll and endpoints get. The events of an application and a
+//! kind of key are a stream. A transaction that adds to a stream holds the lock on the stream's row
+//! until it commits. So the IDs grow in the order of the commits, and a reader that has seen an ID
+//! has missed no smaller ID.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,8 +97,8 @@ statements! {
 /// The events that a transaction causes. The transaction writes them just before its commit,
 /// because other transactions can't add to the same streams until then.
 pub struct NewEvents {
-    /// Changed messages and inbound messages by ID, with their streams. Their events are stored only
-    /// if the stream keeps events of messages.
+    /// Changed messages and inbound messages by ID, with their streams. Their events are stored
+    /// only if the stream keeps events of messages.
     messages: Vec<(EventStream, EventType, i64)>,
     /// Other events, by shard. A transaction may credit deposits in several shards.
     others: BTreeMap<Option<Shard>, Vec<NewEvent>>,
@@ -140,7 +140,7 @@ impl NewEvents {
         self.messages.is_empty() && self.others.is_empty()
     }
 
-    /// Writes the events. `batches` are the batches some of whose messages have become final.
+    /// Writes the events. `batches` are the batches with messages that have become final.
     pub(crate) async fn write(
         self,
         conn: Conn<'_>,

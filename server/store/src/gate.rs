@@ -22,8 +22,8 @@ pub enum Priority {
     Bulk,
 }
 
-/// The maximum number of transactions of higher classes that go first while a class waits, so that
-/// no class waits forever.
+/// The maximum number of transactions with a higher priority that go first while transactions of a
+/// priority wait, so that none waits forever. Each priority is a class.
 const PASSED_OVER_MAX: [u32; CLASSES] = [0, 6, 6, 8];
 const CLASSES: usize = 4;
 

@@ -184,7 +184,7 @@ columns! {
         expires_ats: Option<i64>,
     }
 
-    /// The verifications whose codes the sends bring.
+    /// The verifications whose codes the sends contain.
     CodeRows {
         ids: i64,
         applications: i64,
@@ -224,7 +224,8 @@ pub struct CommitGroup {
     pub segments: SegmentRows,
     pub receipts: ReceiptRows,
     pub identified_receipts: IdentifiedReceiptRows,
-    /// The ID of the newest price change when the sends were decided. 0 if none was known.
+    /// The ID of the newest price change that the process had cached when it decided the sends, or
+    /// 0.
     pub price: i64,
     pub drained: Vec<String>,
     pub test_money_max: Money,
@@ -240,7 +241,7 @@ pub struct CommitGroup {
     pub claims: ClaimRows,
     pub lease_token: i64,
     pub lease_until: Timestamp,
-    /// Local numbers follow it in opt-outs.
+    /// In opt-outs, it precedes local numbers.
     pub country_code: String,
 }
 
@@ -251,7 +252,7 @@ pub struct GroupAnswer {
     pub missing: Option<Vec<i64>>,
     pub done: Option<Vec<i64>>,
     pub done_receipts: Option<Vec<i64>>,
-    /// All price changes. Set if the newest one wasn't known.
+    /// All price changes. Set if the process hadn't cached the newest one.
     pub prices: Option<Vec<ChangeFields>>,
     /// Set if the prices or the drained carriers have changed. The group then stored no sends and
     /// claimed nothing.
@@ -263,7 +264,7 @@ pub struct GroupAnswer {
     pub opted_out: Option<Vec<(ApplicationId, i64, String)>>,
     /// The recipients that got more messages than the sends allow.
     pub flooded: Option<Vec<FloodedFields>>,
-    /// The verifications whose codes may not be sent.
+    /// The verifications whose codes must not be sent.
     pub stale_codes: Option<Vec<i64>>,
     pub charged: Option<Vec<ApplicationId>>,
     pub claims: Option<Vec<ClaimAnswer>>,

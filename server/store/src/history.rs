@@ -11,8 +11,8 @@ use super::query::{Conn, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// The beginning of a statement that masks numbers. Leaves the last three digits, erased numbers,
-/// and numbers that are too short to be those of persons.
+/// The beginning of a statement that masks numbers. Keeps the last three digits. Skips erased
+/// numbers, and numbers of at most three digits.
 macro_rules! mask_numbers {
     ($table:literal, $condition:literal) => {
         concat!(
@@ -55,8 +55,8 @@ statements! {
         mask_numbers!("messages", "id >= $1 AND id < $2 AND status >= {delivered}"),
         "{ AND shard = $shard}",
     ));
-    /// The plus signs keep SQLite from reading all messages of these days. PostgreSQL opens only the
-    /// tables of these days.
+    /// The plus signs keep SQLite from reading all messages of these days. On PostgreSQL, the IDs
+    /// limit the statement to the partitions of these days.
     const MASK_SCHEDULED: Sql = Sql {
         sqlite: mask_numbers!(
             "messages",
@@ -107,14 +107,13 @@ statements! {
     ));
     const ERASE_UNASSIGNED_TEXTS: Sql =
         Sql::same(erase_texts!("unassigned_inbound", "id >= $1 AND id < $2"));
-    /// A batch that isn't done may still need its text. A scheduled batch gets its message IDs when
-    /// it begins. If it is cancelled before, it has old ones, so the last ID alone doesn't tell which
-    /// batches are new here.
+    /// A batch that isn't done may still need its text, however old its message IDs are: a
+    /// scheduled batch gets new message IDs only when it begins.
     const ERASE_SHARED_TEXTS: Sql = Sql::in_shard(r"
         UPDATE batches SET body = '' WHERE id IN (
             SELECT id FROM batches WHERE body <> '' AND last_message_id < $1
               AND done_at IS NOT NULL{ AND shard = $shard} LIMIT $2){ AND shard = $shard}");
-    /// The day of a final message. The counts of messages that aren't final stay until they are.
+    /// A day with final test messages. The counts of other messages stay until they are final.
     const TEST_DAY: Sql = Sql::in_shard(r"
         SELECT application_id, day
         FROM message_days WHERE test = 1 AND day < $1 AND status >= {delivered}{ AND shard = $shard}
@@ -181,7 +180,7 @@ statements! {
 /// The number of quarter hours in a day.
 const QUARTERS_OF_DAY: i64 = 96;
 
-/// What is removed from old messages. Their other facts and the money stay.
+/// The data to remove from old messages. Everything else about them stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redaction {
     /// All but the last three digits of numbers.

@@ -42,8 +42,8 @@ macro_rules! held {
 statements! {
     const PLACE: Sql = Sql::same("SELECT place FROM installation WHERE id = 1");
     const SET_PLACE: Sql = Sql::same("UPDATE installation SET place = $1 WHERE id = 1");
-    /// Names the server, the database and the table. In a restored dump, at least the table has
-    /// another number.
+    /// The identifiers of the server, the database and the table. In a restored dump, at least the
+    /// table has another identifier.
     const PLACE_ON_SERVER: Sql = Sql::postgres(r"
         SELECT concat_ws(':', s.system_identifier, d.oid, 'installation'::regclass::oid) AS place
         FROM pg_control_system() s, pg_database d WHERE d.datname = current_database()");
@@ -81,11 +81,11 @@ statements! {
 /// Marks a copy of a SQLite database as a backup.
 pub(crate) const MARK: &str =
     "UPDATE installation SET place = 'backup', backed_up_at = ?1 WHERE id = 1";
-/// Marks a database as a backup that was copied to its place.
+/// Marks a database as a backup that was restored.
 pub(crate) const MARK_RESTORED: &str = "UPDATE installation SET place = 'backup' WHERE id = 1";
 
-/// Returns the place of a database. It changes when a copy of the database takes its place. `file`
-/// is the file of a SQLite database.
+/// Returns an identifier of where a database is stored. A copy of the database has another
+/// identifier. `file` is the file of a SQLite database.
 pub(crate) async fn place(file: Option<&Path>, conn: Conn<'_>) -> Result<String> {
     if let Some(file) = file {
         return Ok(place_of_file(file).map_err(Fault::File)?);
@@ -93,14 +93,16 @@ pub(crate) async fn place(file: Option<&Path>, conn: Conn<'_>) -> Result<String>
     query(PLACE_ON_SERVER, ()).fetch_one(conn, |row| row.get("place")).await
 }
 
-/// The number of a file and its birth. A deleted file's number is used again, but not its birth.
+/// Returns the inode number of a file and when the file was created. The file system may reuse the
+/// number of a deleted file, but not with the same time.
 fn place_of_file(file: &Path) -> std::io::Result<String> {
     let metadata = std::fs::metadata(file)?;
     let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     Ok(format!("{}:{}", metadata.ino(), born.map_or(0, |born| born.as_nanos())))
 }
 
-/// Returns the place where this database was when it was last opened. `None` before the first start.
+/// Returns the identifier of where this database was stored when it was last opened. `None` before
+/// the first start.
 pub async fn known_place(conn: Conn<'_>) -> Result<Option<String>> {
     query(PLACE, ()).fetch_one(conn, |row| row.get("place")).await
 }
@@ -109,7 +111,7 @@ pub async fn set_place(conn: Conn<'_>, place: Option<&str>) -> Result<()> {
     query(SET_PLACE, place).execute(conn).await.map(drop)
 }
 
-/// Notes that a backup was made.
+/// Stores when a backup was made.
 pub async fn backed_up(conn: Conn<'_>, now: Timestamp) -> Result<()> {
     query(BACKED_UP, now).execute(conn).await.map(drop)
 }
@@ -154,8 +156,8 @@ pub async fn holds_batch(conn: Conn<'_>, id: BatchId) -> Result<bool> {
     }
 }
 
-/// Whether messages that may have been submitted before the hold have a lease. A lease that is over
-/// counts too: [`list`] leaves its message out.
+/// Whether messages that may have been submitted before the hold have a lease. An expired lease
+/// counts too, because [`list`] leaves out its message.
 pub async fn is_submitting(conn: Conn<'_>, since: Timestamp) -> Result<bool> {
     query(SUBMITTING, (since, compose_id(since.unix_ms(), 0))).finds(conn).await
 }

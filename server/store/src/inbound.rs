@@ -26,8 +26,8 @@ macro_rules! listed {
 }
 
 statements! {
-    /// Returns the fingerprints that have no note at the time `$2`. `$1` is
-    /// `[[fingerprint, when its note expires]]`.
+    /// Returns the fingerprints that weren't stored, or had expired at the time `$2`. `$1` is
+    /// `[[fingerprint, when it expires]]`.
     const NOTE: Sql = Sql {
         sqlite: r"
             INSERT INTO inbound_seen (fingerprint, expires_at) VALUES (?1, ?2)
@@ -243,8 +243,9 @@ fn unassigned(row: &Row<'_>) -> Result<UnassignedRecord> {
     })
 }
 
-/// Notes deliveries by their fingerprints, each until a time. Returns the fingerprints that weren't
-/// noted. They must be sorted and distinct, so that two transactions can't wait for each other.
+/// Stores the fingerprints of deliveries, each with the time when it expires. Returns the
+/// fingerprints that weren't stored yet. `notes` must be sorted and distinct, so that two
+/// transactions can't wait for each other.
 pub async fn note(
     conn: Conn<'_>,
     notes: impl IntoIterator<Item = (i64, Timestamp)>,
@@ -254,7 +255,7 @@ pub async fn note(
     Ok(new.into_iter().map(|(fingerprint,)| fingerprint).collect())
 }
 
-/// Deletes notes of deliveries that expired before this time. Returns whether there may be more.
+/// Deletes fingerprints that expired before this time. Returns whether there may be more.
 pub async fn forget_seen(conn: Conn<'_>, before: Timestamp, limit: i64) -> Result<bool> {
     let forgotten = query(FORGET_SEEN, (before, limit)).execute(conn).await?;
     Ok(forgotten >= limit.unsigned_abs())

@@ -89,8 +89,8 @@ pub async fn of_application(conn: Conn<'_>, id: ApplicationId) -> Result<Vec<Inb
     query(OF_APPLICATION, id).fetch_all(conn, stored).await
 }
 
-/// Gives a number's messages with a keyword, or those without, to an application. Returns false if
-/// an application gets them already.
+/// Assigns a number's messages with a keyword, or those without one, to an application. Returns
+/// false if they are already assigned.
 pub async fn add(
     conn: Conn<'_>,
     number: &str,
@@ -102,7 +102,7 @@ pub async fn add(
     Ok(query(ADD, values).execute(conn).await? == 1)
 }
 
-/// Returns false if no application gets these messages.
+/// Ends the assignment of these messages. Returns false if there is none.
 pub async fn remove(conn: Conn<'_>, number: &str, keyword: Option<&Keyword>) -> Result<bool> {
     Ok(query(REMOVE, (number, code(keyword))).execute(conn).await? == 1)
 }

@@ -66,8 +66,8 @@ pub async fn sealing_key(conn: Conn<'_>) -> Result<Option<String>> {
     query(SEALING_KEY, ()).fetch_one(conn, |row| row.get("sealing_key")).await
 }
 
-/// Returns whether the key is needed for what is stored: the secrets of second factors and of
-/// endpoints, and the opt-outs of erased numbers.
+/// Returns whether the database has values that need the key: secrets of second factors and of
+/// endpoints, and opt-outs of erased numbers.
 pub async fn has_sealed(conn: Conn<'_>) -> Result<bool> {
     query(HAS_SEALED, ()).finds(conn).await
 }

@@ -78,8 +78,8 @@ statements! {
             FROM STDIN (FORMAT binary)",
         ..Sql::IN_SHARD
     };
-    /// Finds those of the applications that have sent to a number, in its local form (`$2`, or an
-    /// empty text) or in its international form. Replies don't count. `$1` is `[application]`.
+    /// Finds which of the applications have sent to a number, in its local form (`$2`, or an empty
+    /// text) or in its international form. Replies don't count. `$1` is `[application]`.
     const SENDERS: Sql = Sql {
         sqlite: r"
             SELECT application_id FROM messages
@@ -206,7 +206,7 @@ pub struct NewMessage {
     pub sender: Option<String>,
     /// The text as it is stored. A one-time code is masked in it.
     pub body: MessageText,
-    /// The verification whose code the message brings.
+    /// The verification whose code the message contains.
     pub verification: Option<VerifyId>,
     pub requestid: Option<String>,
     pub pages: usize,
@@ -270,7 +270,7 @@ pub struct Recipient<'a> {
     pub international: &'a str,
 }
 
-/// Returns those of the applications that have sent a message to a number since the ID `from`.
+/// Returns which of the applications have sent a message to a number since the ID `from`.
 pub async fn senders(
     conn: Conn<'_>,
     applications: &[ApplicationId],
@@ -455,7 +455,7 @@ pub async fn finish(tx: &mut Tx<'_>, endings: &[Ending], now: Timestamp) -> Resu
     Ok(ended)
 }
 
-/// Returns those of these messages that aren't final. On PostgreSQL, locks them.
+/// Returns the messages among `ids` that aren't final. On PostgreSQL, locks them.
 pub(crate) async fn open_messages(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<OpenMessage>> {
     let finding = query(OPEN, ()).bind(tx.among(ids));
     finding.find_each(tx, ids.iter().copied(), "messages").await
@@ -471,8 +471,8 @@ pub struct Overdue {
     pub leased: bool,
     /// When it was scheduled for.
     pub send_at: Option<Timestamp>,
-    /// From when on it may not be submitted. `None` if that is 48 hours after its acceptance, or if
-    /// it isn't in the queue.
+    /// The time from which the message may no longer be submitted. `None` if that is 48 hours after
+    /// its acceptance, or if it isn't in the queue.
     pub expires_at: Option<Timestamp>,
     /// Set if a receipt says that a segment wasn't delivered: the reason in that receipt, or an
     /// empty text if the receipt has none.
@@ -487,8 +487,8 @@ pub enum OverdueOf {
     Ids(i64, i64),
     /// Messages that were scheduled for a time from the first up to but not including the second.
     Times(Timestamp, Timestamp),
-    /// Messages in the queue that may no longer be submitted at this time, and that aren't leased.
-    /// Their IDs are at least the number.
+    /// Unclaimed messages in the queue that may no longer be submitted at this time. Their IDs are
+    /// at least the number.
     Queue(Timestamp, i64),
     /// Like `Ids`, of an application's test key.
     TestIds(ApplicationId, i64, i64),
@@ -497,9 +497,9 @@ pub enum OverdueOf {
     TestTimes(ApplicationId, Timestamp, Timestamp),
 }
 
-/// Returns at most `limit` messages that aren't final. `held` is since when messages are held after
-/// a restore. While they are, those that were accepted before are left out, except scheduled ones
-/// whose 48 hours began after that.
+/// Returns at most `limit` messages that aren't final. `held` is the time since when messages are
+/// held after a restore. If it is set, leaves out messages that were accepted before it, except
+/// scheduled messages whose 48 hours began after it.
 pub async fn overdue(
     conn: Conn<'_>,
     which: OverdueOf,

@@ -58,8 +58,8 @@ const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS + OTHERS.len()] = {
     numbers
 };
 
-/// Replaces what is in braces in a text that is known when the program is compiled. Leaves out the
-/// parts for PostgreSQL, unless `$on_postgres` is true.
+/// Replaces the parts in braces of a text that is known when the program is compiled. Leaves out
+/// the parts for PostgreSQL, unless `$on_postgres` is true.
 macro_rules! with_names {
     ($text:expr) => {
         with_names!($text, false)
@@ -76,7 +76,8 @@ macro_rules! with_names {
 }
 pub(crate) use with_names;
 
-/// Replaces what is in braces. Returns the text, if `N` is its length, and its length.
+/// Replaces the parts in braces. Returns the new text, which is complete if `N` is its length, and
+/// its length.
 pub(crate) const fn replaced<const N: usize>(text: &str, on_postgres: bool) -> ([u8; N], usize) {
     let bytes = text.as_bytes();
     let shard = greatest_parameter(bytes) + 1;
@@ -315,10 +316,11 @@ mod tests {
 
     #[test]
     fn rows_to_insert_are_values_or_elements_of_a_parameter() {
-        const TEXT: &str = "INSERT INTO t (a, b, c, d{, shard}) {values int text 0 common shard}";
-        assert_eq!(with_names!(TEXT), "INSERT INTO t (a, b, c, d) VALUES (?1, ?2, 0, ?3)");
+        const INSERTED: &str =
+            "INSERT INTO t (a, b, c, d{, shard}) {values int text 0 common shard}";
+        assert_eq!(with_names!(INSERTED), "INSERT INTO t (a, b, c, d) VALUES (?1, ?2, 0, ?3)");
         assert_eq!(
-            with_names!(TEXT, true),
+            with_names!(INSERTED, true),
             "INSERT INTO t (a, b, c, d, shard) SELECT (value ->> 0)::bigint, value ->> 1, 0, $2, \
              at.shard FROM jsonb_array_elements($1::text::jsonb) \
              CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at"

@@ -42,7 +42,7 @@ statements! {
     const NOTE_RISEN: Sql = Sql::in_shard(r"
         UPDATE applications SET low_balance_at = NULL
         WHERE id = $1 AND balance >= low_balance{ AND shard = $shard}");
-    /// A batch takes at most two days, so a batch that has just finished has at least the ID `$1`.
+    /// Reads only the batches that were accepted lately: their IDs are at least `$1`.
     const DONE: Sql = Sql::in_shard(r"
         SELECT b.id, a.account_id, a.reference, a.name, accounts.email, b.rows, c.n AS delivered
         FROM applications a
@@ -94,8 +94,8 @@ statements! {
         "due_at",
         "FROM outbox WHERE state = 'failed' AND kind NOT IN ('waiting', 'carrier') AND due_at <= $1"
     ));
-    /// Mails stay in the outbox where no mail server is set up. A link that staff make deletes the
-    /// request.
+    /// Without a mail server, mails stay in the outbox. When staff make a link, the request is
+    /// deleted.
     const RESETS: Sql = Sql::same(waiting!(
         "created_at",
         "FROM outbox WHERE state IN ('queued', 'kept') AND kind = 'reset' AND created_at <= $1"
@@ -242,10 +242,10 @@ pub async fn reminded(conn: Conn<'_>, work: Work) -> Result<Option<Timestamp>> {
     query(REMINDED, work.as_str()).fetch_optional(conn, |row| row.get("mailed_at")).await
 }
 
-/// The beginning of a carrier's kind of reminder.
+/// The prefix of the kind of a reminder about a carrier.
 const CARRIER: &str = "carrier:";
 
-/// Returns the carriers that staff were mailed about and that haven't been back since.
+/// Returns the carriers that staff were mailed about and that haven't recovered since.
 pub async fn failing_carriers(conn: Conn<'_>) -> Result<Vec<String>> {
     let kinds: Vec<String> = query(CARRIERS, ()).fetch_all(conn, |row| row.get("kind")).await?;
     Ok(kinds.iter().filter_map(|kind| kind.strip_prefix(CARRIER)).map(str::to_owned).collect())
@@ -256,7 +256,7 @@ pub async fn note_carrier(conn: Conn<'_>, carrier: &str, now: Timestamp) -> Resu
     Ok(query(NOTE_CARRIER, (format!("{CARRIER}{carrier}"), now)).execute(conn).await? == 1)
 }
 
-/// Stores that a carrier is back. Returns false if another process has stored it.
+/// Stores that a carrier has recovered. Returns false if another process has stored that already.
 pub async fn forget_carrier(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     Ok(query(FORGET_CARRIER, format!("{CARRIER}{carrier}")).execute(conn).await? == 1)
 }

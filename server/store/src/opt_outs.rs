@@ -25,8 +25,8 @@ statements! {
             WHERE o.shard = $2",
         ..Sql::IN_SHARD
     };
-    /// Finds those of the messages whose recipients have opted out, except replies, which are free.
-    /// A local number is preceded by the country code in opt-outs.
+    /// Finds the messages whose recipients have opted out, except replies, which are free. In
+    /// opt-outs, the country code precedes a local number.
     const OF_MESSAGES: Sql = Sql {
         sqlite: r"
             SELECT m.id
@@ -86,7 +86,7 @@ statements! {
     const NUMBERS_ERASED: Sql = Sql::in_shard(r"
         SELECT number FROM opt_outs WHERE application_id = $1 AND test = $2
           AND number >= 'x'{ AND shard = $shard}");
-    /// `$3` is the number, and `$4` what is stored instead of it.
+    /// `$3` is the number, and `$4` the text that replaces it.
     const ERASE: Sql = Sql::in_shard(r"
         UPDATE opt_outs SET number = $4
         WHERE application_id = $1 AND test = $2 AND number = $3{ AND shard = $shard}");
@@ -103,7 +103,7 @@ pub struct OptOut {
     pub record: OptOutRecord,
 }
 
-/// Returns those of these numbers that have opted out.
+/// Returns the numbers among `numbers` that have opted out.
 pub async fn among(
     conn: Conn<'_>,
     numbers: impl IntoIterator<Item = (ApplicationId, bool, &str)>,
@@ -114,7 +114,7 @@ pub async fn among(
     Ok(found.into_iter().map(|(id, test, number)| (id, test == 1, number)).collect())
 }
 
-/// Returns those of these messages whose recipients have opted out.
+/// Returns the messages among `ids` whose recipients have opted out.
 pub async fn of_messages(
     tx: &mut Tx<'_>,
     ids: &[Transid],
@@ -146,7 +146,7 @@ pub async fn add(
     Ok(added.into_iter().map(record).collect())
 }
 
-/// Removes a number from a list. Returns false if it isn't on it.
+/// Removes a number from a list. Returns false if the number isn't on the list.
 pub async fn remove(conn: Conn<'_>, list: EventStream, number: &str) -> Result<bool> {
     let removing = query(REMOVE, (list.application_id, list.test, number));
     Ok(removing.execute(conn).await? == 1)
@@ -181,7 +181,7 @@ pub async fn numbers(
     reading.fetch_all(conn, |row| row.get("number")).await
 }
 
-/// Returns what the erased numbers of a list are stored as.
+/// Returns the texts that are stored instead of the erased numbers of a list.
 pub async fn erased(conn: Conn<'_>, list: EventStream) -> Result<Vec<String>> {
     let reading = query(NUMBERS_ERASED, (list.application_id, list.test));
     reading.fetch_all(conn, |row| row.get("number")).await

@@ -1,5 +1,5 @@
-//! Faults that are planted to show that the tests of faults notice them. Each is one line at the
-//! place of a guarantee. Only `.make/planted` builds a program that has them.
+//! Faults that are planted to show that tests would notice them. Each planted fault breaks one
+//! guarantee. Only `.make/planted` builds a program that has them.
 
 /// Returns whether the environment variable `PLANTED_FAULT` names this fault.
 #[cfg(feature = "planted-faults")]

@@ -41,7 +41,7 @@ const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sets up a connection. A statement that exceeds the timeout is a fault. A transaction that a
 /// stopped process leaves open would block its rows and hold back vacuum. Statements are planned at
-/// each execution, because a generic plan would open the partitions of all days.
+/// each execution, because a generic plan would open all partitions.
 pub(crate) const SESSION: &str = r"
     SET statement_timeout = '30s';
     SET lock_timeout = '10s';

@@ -52,7 +52,8 @@ statements! {
             SELECT 1
             FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
             ORDER BY application_id, test, figure, node, writer FOR UPDATE) q");
-    /// Returns what it deletes, so that no figure is lost that another transaction adds meanwhile.
+    /// Returns the deleted rows. A separate read could miss a figure that another transaction adds
+    /// before the delete.
     const TAKE_PARTS: Sql = Sql::in_shard(r"
         DELETE FROM message_quarters
         WHERE quarter = $1 AND (node <> 0 OR writer <> 1){ AND shard = $shard}

@@ -407,7 +407,7 @@ pub(crate) async fn run_of(conn: Conn<'_>, script: String) -> Result<()> {
 pub enum Row<'r> {
     File {
         row: &'r rusqlite::Row<'r>,
-        /// The index after the last column that was read. Columns are mostly read in order.
+        /// The index after the last column that was read. Columns are usually read in order.
         next: Cell<usize>,
     },
     Postgres(PgRow),

@@ -9,8 +9,8 @@ use super::sql::{Sql, statements};
 use super::transaction::Tx;
 use crate::error::Result;
 
-/// Longer than a message waits for its next attempt or for the opening of a route.
-const PUT_OFF_MAX_MS: i64 = 60 * 60 * 1000;
+/// No message waits longer than this for another attempt, or for a route to open.
+const WAIT_MAX_MS: i64 = 60 * 60 * 1000;
 
 statements! {
     const LEAST: Sql = Sql::in_shard(
@@ -51,9 +51,10 @@ statements! {
     const ANY_UNCLAIMED: Sql = Sql::in_shard(r"
         SELECT message_id FROM queue
         WHERE carrier = $1 AND lease_token = 0{ AND shard = $shard} LIMIT 1");
-    /// Scheduled messages all have an expiry of their own. `$3` bounds the time for which other
-    /// messages wait for another attempt, so that this doesn't read all scheduled messages. SQLite
-    /// would build a tree for a list of all three values of `deferred`.
+    /// Leaves out unclaimed rows with an expiry of their own until they are due, because every
+    /// scheduled message is such a row. `$3` keeps the statement from reading all scheduled
+    /// messages: no other message waits for so long. SQLite would build a tree for a list of all
+    /// three values of `deferred`.
     const WAITING: Sql = Sql::in_shard(r"
         SELECT COUNT(*) AS n,
                MIN(CASE WHEN expires_at IS NULL THEN message_id END) AS id,
@@ -70,10 +71,9 @@ statements! {
             WHERE carrier = $1 AND deferred = 2 AND bulk IN (0, 1) AND lease_token = 0
               AND due_at <= $3 AND (due_at <= $2 OR expires_at IS NULL)
               { AND shard = $shard}) AS q");
-    /// The values of a row are message, application, carrier, due at and lease token. The remaining
-    /// values are the same for all rows: `expires_at`, `bulk`, `deferred` and 0 attempts. On
-    /// PostgreSQL this statement queues only the unclaimed messages of batches. There,
-    /// `run_commit_group` queues all other messages.
+    /// All rows share the values of `bulk`, `deferred` and `attempts`. Each row has its own other
+    /// values. On PostgreSQL, `run_commit_group` queues sends, and this statement queues all other
+    /// messages.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, expires_at,
@@ -171,9 +171,9 @@ statements! {
             RETURNING message_id",
         ..Sql::IN_SHARD
     };
-    /// These rows go on although their batch is cancelled. A batch's range of IDs also contains IDs
-    /// of other processes, which differ in the bits of the node's slot.
-    const LET_LEASED_GO: Sql = Sql {
+    /// The cancellation of a batch skips these rows. On PostgreSQL, the range of a batch also
+    /// contains message IDs of other processes. Those differ in the bits of the node's slot.
+    const EXEMPT_LEASED: Sql = Sql {
         sqlite: r"
             UPDATE queue INDEXED BY queue_leased SET bulk = 0
             WHERE message_id BETWEEN $1 AND $2 AND bulk = 1 AND lease_token <> 0",
@@ -183,7 +183,7 @@ statements! {
               AND bulk = 1 AND lease_token <> 0 AND shard = $3",
         ..Sql::IN_SHARD
     };
-    const LET_BEGUN_GO: Sql = Sql {
+    const EXEMPT_BEGUN: Sql = Sql {
         sqlite: r"
             UPDATE queue INDEXED BY queue_begun SET bulk = 0,
                 deferred = CASE WHEN deferred = 2 THEN 0 ELSE deferred END
@@ -206,7 +206,7 @@ statements! {
         WHERE q.message_id BETWEEN $1 AND $2
           AND (q.message_id & {slot_bits}) = ($2 & {slot_bits})
           AND q.bulk = 1{ AND q.shard = $shard}");
-    const RELEASE_HELD: Sql = Sql::in_shard(r"
+    const RESUME_BATCH: Sql = Sql::in_shard(r"
         UPDATE queue SET deferred = 0, due_at = $4
         WHERE message_id IN (
             SELECT message_id FROM queue
@@ -246,7 +246,8 @@ pub struct QueuedRow {
     pub due_at: i64,
     /// The token of the claim, or 0 if the row is unclaimed.
     pub lease_token: i64,
-    /// From when on the row may no longer be claimed. `None` for 48 hours after the acceptance.
+    /// The time from which the row may no longer be claimed. `None` means 48 hours after the
+    /// acceptance.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -269,13 +270,14 @@ pub async fn insert(conn: Conn<'_>, rows: &[QueuedRow], queued_as: QueuedAs) -> 
     touched("queue", rows.len(), written)
 }
 
-/// Returns the applications that have deferred messages but aren't suspended.
+/// Returns the applications that have messages deferred by a suspension, but are no longer
+/// suspended.
 pub async fn deferred_without_suspension(conn: Conn<'_>) -> Result<Vec<ApplicationId>> {
     query(DEFERRED_WITHOUT_SUSPENSION, ()).fetch_all(conn, |row| row.get("id")).await
 }
 
-/// Resumes at most `limit` deferred messages of an application, and returns how many it resumed.
-/// Resumes none if the application is suspended.
+/// Resumes at most `limit` messages of an application that its suspension deferred, and returns
+/// their number. Resumes none if the application is still suspended.
 pub async fn resume(
     conn: Conn<'_>,
     application_id: ApplicationId,
@@ -285,8 +287,8 @@ pub async fn resume(
     query(RESUME, (application_id, limit, now)).execute(conn).await
 }
 
-/// Returns the carriers that have messages in the queue. The name of messages without a route is
-/// empty.
+/// Returns the carriers that have messages in the queue. An empty name stands for messages without
+/// a route.
 pub async fn carriers(conn: Conn<'_>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     if has_unclaimed(conn, "").await? {
@@ -300,8 +302,8 @@ pub async fn carriers(conn: Conn<'_>) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the carrier that a message in the queue waits for, and when it is due: `None` if it is
-/// being submitted. The carrier is empty if no route fits.
+/// Returns the carrier that a message in the queue waits for, and when the message is due. The time
+/// is `None` while the message is claimed. The carrier is empty if no route fits.
 pub async fn carrier_of(
     conn: Conn<'_>,
     message: Transid,
@@ -315,9 +317,9 @@ pub async fn carrier_of(
         .await
 }
 
-/// Returns how many messages wait for a carrier, and since when.
+/// Returns how many messages wait for a carrier, and when the oldest of them was accepted.
 pub async fn waiting(conn: Conn<'_>, carrier: &str, now: Timestamp) -> Result<QueueState> {
-    query(WAITING, (carrier, now, now.plus_ms(PUT_OFF_MAX_MS))).fetch_one(conn, read_state).await
+    query(WAITING, (carrier, now, now.plus_ms(WAIT_MAX_MS))).fetch_one(conn, read_state).await
 }
 
 /// Returns whether a carrier has an unclaimed row.
@@ -326,7 +328,7 @@ pub async fn has_unclaimed(conn: Conn<'_>, carrier: &str) -> Result<bool> {
 }
 
 /// Returns unclaimed rows of a carrier with IDs above `after`. Leaves out messages of which the
-/// carrier has, or may have, a segment. On PostgreSQL, locks the returned rows and leaves out rows
+/// carrier has or may have a segment. On PostgreSQL, locks the returned rows and leaves out rows
 /// that another transaction has locked.
 pub async fn unclaimed(
     conn: Conn<'_>,
@@ -367,7 +369,7 @@ pub async fn routed(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
     finding.find_each(tx, ids.iter().copied(), "queue").await
 }
 
-/// Returns those of these messages that are in the queue.
+/// Returns the messages among `ids` that are in the queue.
 pub async fn queued(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<Vec<Transid>> {
     let finding = query(QUEUED, ());
     let found: Vec<(i64,)> = finding.find_each(tx, ids.iter().copied(), "queue").await?;
@@ -380,8 +382,8 @@ pub struct Moved {
     pub carrier: String,
 }
 
-/// Moves unclaimed rows to other carriers. Skips rows that have been claimed, and messages of which
-/// a carrier has, or may have, a segment.
+/// Moves unclaimed rows to other carriers. Skips claimed rows, and messages of which a carrier has
+/// or may have a segment.
 pub async fn move_to(tx: &mut Tx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
     let moving = query(MOVE, now);
     let values = rows.iter().map(|row| (row.message_id, &row.carrier));
@@ -391,7 +393,8 @@ pub async fn move_to(tx: &mut Tx<'_>, rows: &[Moved], now: Timestamp) -> Result<
 /// The length and the age of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
-    /// The number of messages in the queue, without those that are scheduled for later.
+    /// The number of messages in the queue. Messages with an expiry of their own, such as scheduled
+    /// ones, count only when they are due or claimed.
     pub waiting: i64,
     /// When the oldest of them was accepted. A message with an expiry of its own counts from the
     /// time when it is due.
@@ -414,8 +417,8 @@ fn read_state(row: &Row<'_>) -> Result<QueueState> {
     Ok(QueueState { waiting: row.get("n")?, oldest: accepted_at.into_iter().chain(at).min() })
 }
 
-/// Defers rows, each for the reason with this number ([`super::claims::DueRow::deferred`]). A lease
-/// on such a row stays valid, so that an answer to an earlier submit still counts.
+/// Defers rows. The number of each row is the reason, as in [`super::claims::DueRow::deferred`]. A
+/// lease on a row stays valid, so that an answer to an earlier submit still counts.
 pub async fn defer(
     tx: &mut Tx<'_>,
     rows: impl Iterator<Item = (Transid, i64)> + Send,
@@ -432,18 +435,18 @@ pub async fn drop_all(tx: &mut Tx<'_>, ids: &[Transid]) -> Result<()> {
     dropping.execute_each(tx, ids.iter().copied()).await.map(drop)
 }
 
-/// Deletes those of these rows that aren't claimed, and returns them. Rows of messages of which a
-/// carrier has, or may have, a segment are deleted only if `begun` is true.
+/// Deletes the unclaimed rows among `ids` and returns them. If a carrier has or may have a segment
+/// of a message, deletes its row only if `begun` is true.
 pub async fn drop_unclaimed(tx: &mut Tx<'_>, ids: &[Transid], begun: bool) -> Result<Vec<Transid>> {
     let dropping = query(DROP_UNCLAIMED, begun);
     dropping.fetch_each(tx, ids.iter().copied(), |row| row.get("message_id")).await
 }
 
-/// Exempts rows from the cancellation of their batch: those that are claimed, and those of messages
-/// of which a carrier has, or may have, a segment.
-pub async fn let_claimed_go(conn: Conn<'_>, (first, last): (i64, i64)) -> Result<()> {
-    query(LET_LEASED_GO, (first, last)).execute(&mut *conn).await?;
-    query(LET_BEGUN_GO, (first, last)).execute(conn).await.map(drop)
+/// Exempts rows from the cancellation of their batch: claimed rows, and messages of which a carrier
+/// has or may have a segment.
+pub async fn exempt(conn: Conn<'_>, (first, last): (i64, i64)) -> Result<()> {
+    query(EXEMPT_LEASED, (first, last)).execute(&mut *conn).await?;
+    query(EXEMPT_BEGUN, (first, last)).execute(conn).await.map(drop)
 }
 
 /// Returns at most `limit` unclaimed rows of a batch, in the order of their IDs.
@@ -461,15 +464,14 @@ pub async fn cost_of_batch(conn: Conn<'_>, (first, last): (i64, i64)) -> Result<
     query(COST_OF_BATCH, (first, last)).fetch_one(conn, read).await
 }
 
-/// Makes at most `limit` deferred rows of a batch due again, after a pause. Returns how many there
-/// were.
-pub async fn release_held(
+/// Makes at most `limit` rows of a batch due that its pause deferred. Returns their number.
+pub async fn resume_batch(
     conn: Conn<'_>,
     (first, last): (i64, i64),
     limit: i64,
     now: Timestamp,
 ) -> Result<u64> {
-    query(RELEASE_HELD, (first, last, limit, now)).execute(conn).await
+    query(RESUME_BATCH, (first, last, limit, now)).execute(conn).await
 }
 
 /// A claimed row that becomes unclaimed again.
@@ -488,10 +490,10 @@ pub struct Requeued {
 }
 
 impl Requeued {
-    /// Returns whether another carrier may get the message. A message of which a carrier has, or
-    /// may have, a segment stays with that carrier. Any other message may move if its carrier is
-    /// unusable, or if the message has to wait before that carrier gets it again.
-    pub const fn is_deferred(&self, usable: bool, now: Timestamp) -> bool {
+    /// Returns whether another carrier may get the message. If a carrier has or may have a segment
+    /// of the message, the message stays with that carrier. Any other message may move if its
+    /// carrier is unusable, or if it would have to wait for its carrier.
+    pub const fn may_move(&self, usable: bool, now: Timestamp) -> bool {
         matches!(self.submission, Submission::None) && (!usable || self.due_at > now.unix_ms())
     }
 }

@@ -69,8 +69,9 @@ statements! {
               AND raw_receipts.kind = 'final' AND raw_receipts.message_id IS NULL",
         ..Sql::ANYWHERE
     };
-    /// For receipts without an ID: nothing else tells two of them to a number apart. `$1` is
-    /// `[[message, number, first ID, last ID]]`.
+    /// For receipts without an ID. Leaves out receipts if several for the same number came at about
+    /// the same time, because nothing tells them apart. `$1` is `[[message, number, first ID, last
+    /// ID]]`.
     const SET_MESSAGE_OF_NUMBER: Sql = Sql {
         sqlite: r"
             UPDATE raw_receipts SET message_id = ?1
@@ -101,7 +102,8 @@ statements! {
             SELECT id FROM raw_receipts WHERE id < $1 ORDER BY id LIMIT $2)");
 }
 
-/// The largest difference between a receipt's IDs in the two tables.
+/// The maximum difference between the times in a receipt's ID here and in its number in
+/// `unmatched_receipts`, in milliseconds.
 const SAME_MS: i64 = 2000;
 
 /// A receipt or an answer as it is stored.
@@ -115,12 +117,12 @@ pub struct RawReceiptRow {
     pub parameter_id: Option<String>,
     pub number: String,
     pub state: String,
-    /// The error as a stable code. `None` if it reports none. If the state isn't known, the error is
-    /// as the carrier wrote it.
+    /// The error as a stable code. `None` if the receipt or answer reports no error. If the state
+    /// is unknown, the error as the carrier wrote it.
     pub error: Option<String>,
     pub raw: String,
-    /// The message that it was matched to, or that the answer is for. `None` if that isn't known.
-    /// The carrier message ID may find it then.
+    /// The message that it was matched to, or that the answer is for. `None` if it isn't known. In
+    /// that case, the carrier message ID may identify it.
     pub message_id: Option<Transid>,
 }
 
@@ -167,12 +169,12 @@ pub async fn list(
     finding.fetch_all(conn, read).await
 }
 
-/// Whether a carrier has receipts with this state that wasn't known when they came.
+/// Whether a carrier has receipts that came with this state while the state was unknown.
 pub async fn has_unknown_state(conn: Conn<'_>, carrier: &str, state: &str) -> Result<bool> {
     query(HAS_UNKNOWN, (carrier, state)).finds(conn).await
 }
 
-/// Returns the oldest receipts with this state that wasn't known when they came.
+/// Returns the oldest receipts that came with this state while the state was unknown.
 pub async fn with_unknown_state(
     conn: Conn<'_>,
     carrier: &str,
@@ -182,7 +184,7 @@ pub async fn with_unknown_state(
     query(UNKNOWN, (carrier, state, limit)).fetch_all(conn, read).await
 }
 
-/// Stores what the states of these receipts mean. Each has its ID, its kind and its error as a
+/// Stores the meanings of these receipts' states. Each has its ID, its kind and its error as a
 /// stable code.
 pub async fn set_kinds(conn: Conn<'_>, rows: &[(i64, ReceiptKind, Option<String>)]) -> Result<()> {
     let values = rows.iter().map(|(id, kind, error)| (*id, kind.as_str(), error));

@@ -147,7 +147,7 @@ impl FileReaders {
 impl Drop for FileReader {
     fn drop(&mut self) {
         let Some(conn) = self.conn.take() else { return };
-        // A connection whose snapshot can't be ended is closed.
+        // If the transaction can't be rolled back, dropping the connection closes it.
         if conn.is_autocommit() || conn.execute_batch("ROLLBACK").is_ok() {
             self.readers.free().push(conn);
         }

@@ -25,7 +25,8 @@ macro_rules! found_by {
                 r" = $3 AND m.id >= $4
             WHERE a.id > $1 AND a.id <= $2 ORDER BY m.id DESC LIMIT $5"
             ),
-            // Without the limit PostgreSQL might join by reading all messages of the days.
+            // Without the inner limit, PostgreSQL might read all messages of these days for the
+            // join.
             postgres: concat!(
                 r"
             SELECT m.id, m.application_id, m.test

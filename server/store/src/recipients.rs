@@ -52,8 +52,8 @@ statements! {
                 OFFSET 0) m",
         ..Sql::IN_SHARD
     };
-    /// Locks the counts of an application's recipients for expansions until the commit. Otherwise two
-    /// uploads that are expanded at once would both find room for a message.
+    /// Locks the counts of an application's recipients for expansions until the commit. Otherwise
+    /// two uploads that are expanded at once would both find room for a message.
     const LOCK_COUNTS: Sql = Sql::postgres(r"
         SELECT COUNT(*) AS n
         FROM (SELECT pg_advisory_xact_lock(hashtextextended('recipients', $1))) l");
@@ -70,8 +70,8 @@ statements! {
             WHERE application_id = $1 AND test = $2 AND number BETWEEN $3 AND $4 AND kind = $5
               AND id >= $6 AND released = 0 AND LENGTH(number) = LENGTH($3){ AND shard = $shard}
               LIMIT 20000) m");
-    /// Messages whose price was released never went to the country. The limit bounds the work.
-    /// The expression of the number keeps SQLite from reading all messages to the country instead of
+    /// Messages whose price was released never went to the country. The limit bounds the work. The
+    /// expression of the number keeps SQLite from reading all messages to the country instead of
     /// those of the last hour.
     const TO_COUNTRY: Sql = Sql::in_shard(r"
         SELECT COUNT(CASE WHEN m.id >= $5 THEN 1 END) AS recent,
@@ -108,7 +108,7 @@ pub async fn recent(
     Ok(recent.collect())
 }
 
-/// Lets no other expansion count messages to an application's recipients until the commit.
+/// Keeps other expansions from counting messages to an application's recipients until the commit.
 pub async fn lock(tx: &mut Tx<'_>, application_id: ApplicationId) -> Result<()> {
     if tx.must_lock() {
         query(LOCK_COUNTS, application_id).finds(tx).await?;
@@ -185,7 +185,7 @@ fn varied(block: &str, digit: &str) -> String {
     format!("{block}{}", digit.repeat(VARIED_DIGITS))
 }
 
-/// Returns how an application's messages to the country with this code fared.
+/// Returns the outcomes of an application's messages to the country with this code.
 pub async fn to_country(
     conn: Conn<'_>,
     application_id: ApplicationId,

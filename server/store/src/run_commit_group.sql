@@ -6,16 +6,17 @@
 -- comment at the top of `postgres.rs` lists the order in which rows are locked.
 --
 -- EXECUTE runs the statements over messages, so that PostgreSQL plans each of them with its IDs. A
--- generic plan would open the partitions of all days. A statement finds rows by `= ANY` with a list
--- of IDs, or by a LATERAL query per row. OFFSET 0 keeps PostgreSQL from merging that query into a
--- join. PostgreSQL's statistics don't cover the newest rows, so PostgreSQL would otherwise read
--- whole tables and join them. `= ANY` needs a list of IDs, so rows that get the same new values are
+-- generic plan would open all partitions. A statement finds rows by `= ANY` with a list of IDs, or
+-- by a LATERAL query per row. OFFSET 0 keeps PostgreSQL from merging that query into a join.
+-- PostgreSQL's statistics don't cover the newest rows, so PostgreSQL would otherwise read whole
+-- tables and join them. `= ANY` needs a list of IDs, so rows that get the same new values are
 -- updated together.
 --
 -- These functions repeat rules of the service, because the rules depend on rows that only the call
--- locks. Reading the rows before the call would cost each group a round trip. The rules are:
+-- locks. Reading the rows before the call would cost each group a round trip. These rules are among
+-- them:
 --
--- - A test key's balance and number of messages start anew each day.
+-- - A test key's balance and number of messages are reset each day.
 -- - An application's balance must cover its sends.
 -- - Until its account has had a deposit, a test key has a daily limit of messages.
 -- - An application's owner may limit its spend of a day, and the messages to a recipient.
@@ -119,7 +120,7 @@ CREATE TYPE send_rows AS (
     sending_ats BIGINT[], send_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[],
     expires_ats BIGINT[]
 );
--- The verifications whose codes accepted sends bring. If `resends` is null, the send starts the
+-- The verifications whose codes accepted sends contain. If `resends` is null, the send starts the
 -- verification. Otherwise it sends the code again, and `resends` is how often that was done before.
 CREATE TYPE code_rows AS (
     ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],
@@ -315,7 +316,7 @@ END $$;
 -- - the applications whose sends are stored
 -- - the answers that were already stored for the keys
 -- - the recipients that have opted out, or got too many messages
--- - the verifications whose codes may not be sent
+-- - the verifications whose codes must not be sent
 CREATE FUNCTION commit_group_sends(
     of_shard BIGINT, now_ms BIGINT, today BIGINT, test_money_max BIGINT, kept_since BIGINT,
     test_max BIGINT, cached application_rows, keys key_rows, recipients recipient_rows,

@@ -252,8 +252,8 @@ pub struct SegmentId {
     pub status: MessageStatus,
 }
 
-/// A segment that a receipt may be for, with what the receipt is compared with. The fields are in
-/// the order of [`UNANSWERED`] and [`STORED_AS`].
+/// A segment that a receipt may be for, with the values that the receipt is compared with. The
+/// fields are in the order of [`UNANSWERED`] and [`STORED_AS`].
 #[derive(Clone, Deserialize)]
 pub struct Unanswered {
     pub id: SegmentId,
@@ -355,8 +355,9 @@ pub async fn stored_as(
     finding.find_each(conn, ids, "segments").await
 }
 
-/// Returns the segments for these numbers that were submitted to a carrier and got no answer. The
-/// numbers are in the carrier's format. On PostgreSQL, leaves out messages with IDs below `least`.
+/// Returns the segments for these numbers that were submitted to a carrier and have neither a
+/// carrier message ID nor a final status. The numbers are in the carrier's format. On PostgreSQL,
+/// leaves out messages with IDs below `least`.
 pub async fn unanswered(
     conn: Conn<'_>,
     carrier: &str,
@@ -372,7 +373,8 @@ pub async fn unanswered(
     finding.fetch_one(conn, |row| row::found(row, "segments")).await
 }
 
-/// Returns whether a carrier has a segment whose carrier message ID is unknown.
+/// Returns whether a carrier has a segment that isn't final and whose carrier message ID is
+/// unknown.
 pub async fn has_unanswered(conn: Conn<'_>, carrier: &str) -> Result<bool> {
     query(HAS_UNANSWERED, carrier).finds(conn).await
 }
@@ -423,7 +425,7 @@ pub async fn finish(tx: &mut Tx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
     finishing.execute_each(tx, values).await.map(drop)
 }
 
-/// Stores that a carrier accepted these segments, after it was unknown.
+/// Stores that a carrier accepted these segments, whose outcome was unknown.
 pub async fn settle(tx: &mut Tx<'_>, accepted: &[(Transid, u16)]) -> Result<()> {
     let rows = accepted.iter().copied();
     query(SETTLE, ()).execute_each(tx, rows).await.map(drop)

@@ -182,10 +182,10 @@ pub async fn stepped_up_at(
     token_hash: &str,
     account_id: i64,
 ) -> Result<Option<Timestamp>> {
-    let proved: Option<Option<Timestamp>> = query(STEPPED_UP_AT, (token_hash, account_id))
+    let stepped_up: Option<Option<Timestamp>> = query(STEPPED_UP_AT, (token_hash, account_id))
         .fetch_optional(conn, |row| row.get("stepped_up_at"))
         .await?;
-    Ok(proved.flatten())
+    Ok(stepped_up.flatten())
 }
 
 pub async fn set_stepped_up(

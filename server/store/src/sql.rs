@@ -12,11 +12,12 @@ pub enum Dialect {
 /// A statement's text for each database. A connection knows its database and runs the text for it.
 ///
 /// The texts differ where PostgreSQL locks rows, and where many rows are written or looked up.
-/// SQLite runs such a statement once per row ([`super::each`]). On a connection of the calling
-/// thread that costs half as much as passing all rows in one parameter. `?1`, `?2` and so on are
-/// the values of the row, followed by the values that all rows share. PostgreSQL runs the statement
-/// once, with all rows in `$1`: a JSON array with an array per row. The result is one JSON value in
-/// the column `found`. COPY writes the rows of uploads, because there are many of them.
+/// SQLite runs such a statement once per row ([`super::each`]). On the calling thread's own
+/// connection, this costs half as much as passing all rows in one parameter. `?1`, `?2` and so on
+/// are the values of the row, followed by the values that all rows share. PostgreSQL runs the
+/// statement once, with all rows in `$1`: a JSON array with an array per row. The result is one
+/// JSON value in the column `found`. COPY writes the rows of uploads, because there are many of
+/// them.
 ///
 /// On PostgreSQL, statements over messages have two more parameters ([`super::Tx::among`]):
 /// the least and the greatest of the messages' IDs. They limit the statement to the partitions of

@@ -103,7 +103,8 @@ statements! {
         "SELECT outcome, COUNT(*) AS lines",
         "GROUP BY outcome ORDER BY outcome"
     );
-    /// The sum would be too large for a number of the database if staff chose a wrong column.
+    /// Sums units and micro-units apart, because the sum could exceed a BIGINT if staff chose a
+    /// wrong column.
     const CREDITS: Sql = judged!(
         "SELECT CAST(COALESCE(SUM(amount / 1000000), 0) AS BIGINT) AS units,
             CAST(COALESCE(SUM(amount % 1000000), 0) AS BIGINT) AS micros",

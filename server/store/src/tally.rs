@@ -56,7 +56,8 @@ statements! {
         FROM (
             SELECT 1 FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1) AND shard = $2
             ORDER BY application_id, test, status, node, writer FOR UPDATE) d");
-    /// Returns what it deletes, so that no count is lost that another transaction adds meanwhile.
+    /// Returns the deleted rows. A separate read could miss a count that another transaction adds
+    /// before the delete.
     const TAKE_PARTS: Sql = Sql::in_shard(r"
         DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1){ AND shard = $shard}
         RETURNING application_id, test, status, n");

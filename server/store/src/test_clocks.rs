@@ -1,6 +1,6 @@
 //! The clocks of the test keys of applications, and the times in other tables that move with them.
 //!
-//! Times in the other tables are real times. When a clock goes ahead, later times in the waiting
+//! Times in the other tables are real times. When a clock moves ahead, future times in the waiting
 //! rows become earlier by as much. The rows follow in chunks after the commit that moves the clock.
 //! The transaction of a chunk also stores the progress, so no row moves twice.
 
@@ -41,8 +41,8 @@ statements! {
               AND id <= $3{ AND shard = $shard} ORDER BY id LIMIT $4) AS chunk");
     /// A row becomes due now at the earliest, so that the next scan covers it
     /// ([`super::claims::ScanStart`]). The due time of a scheduled row is computed from `send_at`,
-    /// which is the clock's time. A long move may pass that time. The row is then due now, and the
-    /// time from then to its expiry stays the same.
+    /// which is the clock's time. A long move may pass that time. The row is then due now, and its
+    /// expiry moves by as much as its due time.
     const MOVE_QUEUE: Sql = Sql::in_shard(r"
         UPDATE queue SET
             due_at = CASE
@@ -182,7 +182,7 @@ fn clock(row: &Row<'_>) -> Result<ClockRow> {
     })
 }
 
-/// Returns the clock of an application, and locks it. One that was never moved shows real time.
+/// Returns the clock of an application, and locks it. A clock that was never moved shows real time.
 pub async fn lock(conn: Conn<'_>, application_id: ApplicationId) -> Result<ClockRow> {
     query(LOCK, application_id).fetch_one(conn, clock).await
 }

@@ -27,7 +27,7 @@ statements! {
             CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at",
         ..Sql::IN_SHARD
     };
-    /// Finds those of these messages that have an entry with this detail.
+    /// Finds the messages that have an entry with this detail.
     const NOTED: Sql = Sql {
         sqlite: r"
             SELECT message_id FROM message_timeline WHERE message_id = ?1 AND detail = ?2",
@@ -61,7 +61,7 @@ pub async fn insert(
     inserting.execute_each(conn, rows).await.map(drop)
 }
 
-/// Returns those of these messages that have an entry with this detail.
+/// Returns the messages among `ids` that have an entry with this detail.
 pub async fn noted(conn: Conn<'_>, ids: &[Transid], detail: &str) -> Result<Vec<Transid>> {
     let finding = query(NOTED, detail);
     let finding = finding.find_each(conn, ids.iter().copied(), "message_timeline");

@@ -96,7 +96,7 @@ statements! {
 /// A transfer for a deposit or a settlement.
 pub struct Transfer<'a> {
     /// The number among the application's transfers. A transfer between the service's own accounts
-    /// has an ID that the program made. SQLite ignores this field and assigns its own IDs.
+    /// has an ID that the service generated. SQLite ignores this field and assigns its own IDs.
     pub id: i64,
     pub debit: LedgerAccount,
     pub credit: LedgerAccount,

@@ -101,14 +101,14 @@ pub struct UnmatchedReceipt {
 }
 
 impl UnmatchedReceipt {
-    /// Returns when the receipt came, by the clock that messages are numbered with.
+    /// Returns when the receipt came, by the clock of message IDs.
     pub const fn received_at(&self) -> Timestamp {
         Timestamp::from_unix_ms(domain::ids::id_unix_ms(self.receipt))
     }
 }
 
 impl WaitingReceipt {
-    /// Returns when the receipt came, by the clock that messages are numbered with.
+    /// Returns when the receipt came, by the clock of message IDs.
     pub const fn made_at(&self) -> Timestamp {
         Timestamp::from_unix_ms(domain::ids::id_unix_ms(self.receipt))
     }
@@ -153,11 +153,12 @@ pub struct WaitingReceipt {
 /// Which unmatched receipts of a carrier to return.
 #[derive(Clone, Copy)]
 pub enum Selection<'a> {
-    /// Those with numbers above this one, newest first.
+    /// Receipts whose receipt number is above this one, newest first.
     Newest(i64),
-    /// The oldest that were last compared with messages under this format of message IDs.
+    /// Receipts that were last compared with messages under this format of message IDs, oldest
+    /// first.
     OfForm(&'a str),
-    /// The oldest with a recipient and with numbers above this one.
+    /// Receipts with a recipient, whose receipt number is above this one, oldest first.
     OfNumbers(i64),
 }
 

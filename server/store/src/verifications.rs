@@ -18,8 +18,8 @@ statements! {
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0, ?13)");
     const RESEND: Sql = Sql::sqlite(r"
         UPDATE verifications SET resends = resends + 1, sent_at = ?2 WHERE id = ?1");
-    /// Finds those of the verifications whose codes may not be sent. A row is application, test,
-    /// number, ID, and how often the code was sent again, or null for a new verification.
+    /// Finds the verifications whose codes must not be sent. A row is application, test, number,
+    /// ID, and how often the code was sent again, or null for a new verification.
     /// `commit_group_sends` repeats the statement.
     const STALE: Sql = Sql::sqlite(r"
         SELECT ?4 AS id
@@ -73,7 +73,7 @@ statements! {
         DELETE FROM verifications WHERE id IN (
             SELECT id FROM verifications WHERE id < $1{ AND shard = $shard}
             ORDER BY id LIMIT $2){ AND shard = $shard}");
-    /// By country and day. `$3` is the least ID, of verifications as of messages.
+    /// By country and day. `$3` is the least ID of verifications and of messages.
     const FIGURES: Sql = Sql::in_shard(r"
         WITH sent AS (
             SELECT verification_id, COUNT(*) AS n, MAX(CASE status WHEN {delivered} THEN 1 ELSE 0
@@ -93,7 +93,7 @@ statements! {
         ORDER BY day DESC, starts DESC, v.country");
 }
 
-/// A verification whose code a send brings.
+/// A verification whose code a send contains.
 #[derive(Clone, Debug)]
 pub struct CodeRow {
     pub id: VerifyId,
@@ -165,7 +165,7 @@ pub struct VerificationRecord {
     pub resends: i64,
 }
 
-/// What happened to an application's verifications of a country, started on a day.
+/// The figures of an application's verifications that were started on a day, for one country.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyFigures {
     /// The country code. Empty if no country has it.
@@ -173,7 +173,7 @@ pub struct VerifyFigures {
     /// Counted since 1970-01-01 UTC.
     pub day: i64,
     pub starts: i64,
-    /// All messages, with those that brought a code again.
+    /// All messages, including those that sent a code again.
     pub messages: i64,
     /// The verifications of which a code was delivered.
     pub delivered: i64,
@@ -209,9 +209,8 @@ pub async fn put(tx: &mut Tx<'_>, codes: &[&CodeRow], now: Timestamp) -> Result<
     touched("verifications", again.len(), written)
 }
 
-/// Returns those of the verifications whose codes may not be sent: the number got another code
-/// within the cool-down, the code was sent again meanwhile, or the verification has ended. Only for
-/// SQLite.
+/// Returns the verifications whose codes must not be sent: the number got another code within the
+/// cool-down, the code was sent again meanwhile, or the verification has ended. Only for SQLite.
 pub async fn stale(conn: Conn<'_>, codes: &[&CodeRow], now: Timestamp) -> Result<Vec<VerifyId>> {
     let rows = codes
         .iter()
@@ -295,7 +294,7 @@ pub async fn last_sent(
         .await
 }
 
-/// Returns those of the verifications that exist. On PostgreSQL, locks them until the commit.
+/// Returns the verifications among `ids` that exist. On PostgreSQL, locks them until the commit.
 pub async fn for_check(tx: &mut Tx<'_>, ids: &[VerifyId]) -> Result<Vec<CheckedVerification>> {
     let finding = query(CHECKED, ());
     let found: Vec<CheckedFields> =

@@ -8,7 +8,7 @@ use super::row::{self, from_row, touched};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// No lease or pause is longer. An endpoint may ask for a pause of an hour.
+/// The maximum length of a lease or a pause. An endpoint may request a pause of an hour.
 const LEASE_MAX_MS: i64 = 3_600_000;
 
 macro_rules! columns {
@@ -61,17 +61,17 @@ statements! {
         WHERE application_id = $1 AND removed_at IS NULL{ AND shard = $shard}");
     const WAKE: Sql = Sql::in_shard(
         "UPDATE webhooks SET due_at = $2 WHERE id = $1{ AND shard = $shard}");
-    /// `$3` is a time that no lease or pause reaches. If one does, it began before the clock was
-    /// set back, and is over. Events that wait in a restored backup may have been delivered since,
-    /// so none is due while all carriers are drained.
+    /// `$3` is later than the end of every lease and pause. A later end was set before the clock
+    /// was set back, and counts as over. Events in a restored backup may have been delivered
+    /// already, so no endpoint is due while all carriers are drained.
     const DUE: Sql = Sql::in_shard(r"
         SELECT id FROM webhooks
         WHERE due_at <= $1 AND disabled_at IS NULL AND removed_at IS NULL
           AND (lease_until <= $1 OR lease_until > $3){ AND shard = $shard}
           AND NOT EXISTS (SELECT 1 FROM carriers WHERE name = '*' AND drained_at IS NOT NULL)
         ORDER BY due_at LIMIT $2");
-    /// Skips an endpoint that another transaction has locked. One that waited could deadlock with
-    /// a transaction that makes several endpoints due.
+    /// Skips an endpoint that another transaction has locked. A transaction that waited for the
+    /// lock could deadlock with one that makes several endpoints due.
     const LEASE: Sql = Sql {
         sqlite: r"
             UPDATE webhooks SET lease_token = ?2, lease_until = ?4
@@ -296,8 +296,8 @@ pub async fn rotate(conn: Conn<'_>, id: i64, secret: &str, old_until: Timestamp)
     touched("webhooks", 1, set)
 }
 
-/// Enables an endpoint. Forgets its failed attempts, and new events start after `position` at the
-/// earliest.
+/// Enables an endpoint. Cancels the retries of failed events. Delivery continues after `position`
+/// at the earliest.
 pub async fn enable(conn: Conn<'_>, id: i64, position: i64, now: Timestamp) -> Result<()> {
     query(DROP_FAILED, id).execute(&mut *conn).await?;
     let set = query(ENABLE, (id, position, now)).execute(conn).await?;
@@ -353,7 +353,7 @@ pub async fn renew(conn: Conn<'_>, id: i64, token: i64, until: Timestamp) -> Res
     Ok(query(RENEW, (id, token, until)).execute(conn).await? == 1)
 }
 
-/// Stores how far an endpoint's first attempts have come, and its failures since the last success.
+/// Stores an endpoint's position, and its failures since the last success.
 pub async fn progress(
     conn: Conn<'_>,
     id: i64,
@@ -400,7 +400,7 @@ pub async fn next_retry(conn: Conn<'_>, id: i64) -> Result<Option<Timestamp>> {
     query(NEXT_RETRY, id).fetch_one(conn, |row| row.get("due_at")).await
 }
 
-/// Schedules another attempt. It replaces an earlier schedule of the event.
+/// Schedules another attempt. Replaces the event's earlier retry.
 pub async fn put_retry(
     conn: Conn<'_>,
     id: i64,
@@ -502,11 +502,11 @@ pub async fn insert_attempts(
 /// Selects attempts of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub enum AttemptsWanted {
-    /// Those with IDs below this one.
+    /// Attempts with IDs below this ID.
     Below(i64),
-    /// Failed ones with IDs below this one.
+    /// Failed attempts with IDs below this ID.
     FailedBelow(i64),
-    /// Those of one event.
+    /// The attempts to deliver this event.
     OfEvent(i64),
 }
 

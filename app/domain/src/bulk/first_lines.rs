@@ -10,13 +10,13 @@ const LINES: usize = 5;
 const CHARS: usize = 100;
 
 /// Returns the first lines of a file that starts with `head`, as they are read. The ASCII control
-/// characters are shown by their symbols, so that tabs and carriage returns can be seen. `is` has
-/// the peculiarities of the file. Empty for a file that isn't text.
-pub fn first_lines(head: &[u8], is: &[ForeignFile]) -> Vec<String> {
-    if is.iter().any(|foreign| foreign.is_binary()) {
+/// characters are shown by their symbols, so that tabs and carriage returns can be seen. `found`
+/// are the peculiarities of the file. Empty for a file that isn't text.
+pub fn first_lines(head: &[u8], found: &[ForeignFile]) -> Vec<String> {
+    if found.iter().any(|foreign| foreign.is_binary()) {
         return Vec::new();
     }
-    let text = decoded(head, is);
+    let text = decoded(head, found);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let mut shown: Vec<_> = lines.take(LINES).map(shown).collect();
@@ -26,8 +26,8 @@ pub fn first_lines(head: &[u8], is: &[ForeignFile]) -> Vec<String> {
     shown
 }
 
-fn decoded(head: &[u8], is: &[ForeignFile]) -> String {
-    if is.contains(&ForeignFile::Utf16) {
+fn decoded(head: &[u8], found: &[ForeignFile]) -> String {
+    if found.contains(&ForeignFile::Utf16) {
         let is_big = matches!(head, [0xfe, 0xff, ..] | [0, ..]);
         let unit = |pair: &[u8]| {
             let pair = [pair[0], pair[1]];
@@ -35,7 +35,7 @@ fn decoded(head: &[u8], is: &[ForeignFile]) -> String {
         };
         let units: Vec<u16> = head.chunks_exact(2).map(unit).collect();
         String::from_utf16_lossy(&units)
-    } else if is.contains(&ForeignFile::Windows1252) {
+    } else if found.contains(&ForeignFile::Windows1252) {
         head.iter().map(|byte| windows_1252(*byte)).collect()
     } else {
         String::from_utf8_lossy(head).into_owned()

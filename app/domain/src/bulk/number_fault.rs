@@ -1,5 +1,5 @@
-//! Explains what is wrong with the number of a row, judging by its spelling. Most bad files come
-//! from spreadsheets and other programs, and each program makes its own typical mistakes.
+//! Finds the fault in the number of a row from the way it is written. Most bad files come from
+//! spreadsheets and other programs, and each program makes its own typical mistakes.
 
 use super::BulkMode;
 use super::foreign_file::{ForeignFile, has_old_line_end};

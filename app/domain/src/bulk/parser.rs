@@ -81,7 +81,7 @@ impl BulkParser {
         }
     }
 
-    /// Makes the parser pass on all good rows, also those after a bad row.
+    /// Makes the parser pass on all good rows, including those after a bad row.
     pub fn passing_all(self) -> Self {
         Self { passes_all: true, ..self }
     }

@@ -12,12 +12,13 @@ use crate::{MessageText, Number, Reason};
 /// number, and the number over the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The program that wrote the file does something differently.
+    /// A peculiarity of the program that wrote the file.
     Foreign(ForeignFile),
     NoRows,
     Blank,
     Encoding,
-    /// Excel writes semicolons in the same files, so the fault of the row's number is known too.
+    /// The encoding, and a peculiarity of the row's number. Excel writes semicolons in the same
+    /// files.
     Windows1252(Option<ForeignFile>),
     Number(NumberFault),
     NoComma,
@@ -46,7 +47,7 @@ impl Fault {
         }
     }
 
-    /// Returns what the program that wrote the file does differently, if that is the fault.
+    /// Returns the peculiarities of the program that wrote the file, if they are the fault.
     pub fn foreign(self) -> impl Iterator<Item = ForeignFile> {
         let (first, second) = match self {
             Self::Foreign(foreign) | Self::Number(NumberFault::Foreign(foreign)) => {

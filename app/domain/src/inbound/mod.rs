@@ -19,7 +19,7 @@ pub use self::position::PartPosition;
 use crate::opt_out::Command;
 use crate::{InboundId, Timestamp};
 
-/// Stands for consecutive parts that didn't arrive.
+/// The text that stands for consecutive parts that didn't arrive.
 pub const MISSING_PARTS: &str = "[…]";
 
 /// The bit of `esm_class` that announces a user data header (SMPP 3.4 §5.2.12).
@@ -163,9 +163,10 @@ pub struct InboundRecord {
     pub message: String,
     /// Radio units.
     pub segments: i64,
-    /// The keyword by which a shared number assigned the message to the application.
+    /// The keyword that assigned the message to the application, if several applications share the
+    /// number.
     pub keyword: Option<String>,
-    /// The command that the message is.
+    /// The command that the message consists of, if it is one.
     pub optout: Option<Command>,
     /// Whether it was simulated with the test key.
     pub test: bool,

@@ -60,7 +60,8 @@ impl MessageText {
     }
 
     /// Returns the text with common replacements for all characters outside GSM-7. Returns `None`
-    /// if there are no such characters, if one has no replacement, or if the text had more pages.
+    /// if there are no such characters, if one has no replacement, or if the result would have more
+    /// pages.
     pub fn replaced(&self) -> Option<Self> {
         replaced::to_gsm7(&self.0).map(Self)
     }

@@ -46,8 +46,8 @@ words! {
         /// One septet in each octet.
         Gsm7 = "gsm7",
         /// For a carrier that takes Latin-1 and converts it to the GSM 7-bit alphabet. The parts
-        /// are as long as they are in that alphabet. A text with other characters, such as `€` or
-        /// Greek letters, becomes UCS-2.
+        /// are as long as they are in that alphabet. A text with characters that one of the two
+        /// lacks, such as `€` or `â`, becomes UCS-2.
         Latin1 = "latin1",
     }
 }
@@ -99,7 +99,7 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
     parts_in(SubmitAlphabet::Gsm7, text, way, reference)
 }
 
-/// Returns the parts of a text like [`parts`], in this alphabet if it can be.
+/// Returns the parts of a text like [`parts`], in this alphabet if possible, otherwise in UCS-2.
 ///
 /// # Errors
 /// Like [`parts`].

@@ -27,7 +27,7 @@ const REPLACEMENTS: [(&str, &str); 15] = [
 
 /// Returns a text that fits GSM-7, with common replacements for the characters outside of it:
 /// quotes, dashes, spaces, and letters with accents. Returns `None` if the text fits already, if
-/// one of its characters has no replacement, or if the result had more pages.
+/// one of its characters has no replacement, or if the result would have more pages.
 pub(super) fn to_gsm7(text: &str) -> Option<String> {
     if encoding(text) == Encoding::Gsm7 {
         return None;

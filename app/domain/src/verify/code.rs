@@ -24,8 +24,8 @@ const TYPED: &[u8] = b"heliograph typed code";
 /// The digits of codes with a test key. Nobody can read a real code, because nothing reaches a
 /// handset.
 const TEST_DIGITS: &str = "9876543210";
-/// Bytes from this one on are skipped: 256 isn't a multiple of 10, so they would make some digits
-/// more likely than others.
+/// Bytes of at least this value are skipped. They would make some digits more likely than others,
+/// because 256 isn't a multiple of 10.
 const BYTES_END: u8 = 250;
 
 /// A one-time code. It is derived whenever it is needed, and never stored.
@@ -95,8 +95,8 @@ impl TypedCode {
         &self.0
     }
 
-    /// Returns a digest that tells equal attempts from different ones. Without the secret, nobody
-    /// can find the code by trying all digits.
+    /// Returns a digest that is equal only for equal attempts. Without the secret, nobody can find
+    /// the code by trying all digits.
     pub fn digest(&self, secret: &[u8; SECRET_BYTES]) -> [u8; 32] {
         mac(secret, &[TYPED, self.0.as_bytes()])
     }

@@ -7,8 +7,8 @@ use crate::words::words;
 
 /// The number of attempts of all clients together.
 pub const ATTEMPTS_MAX: u32 = 5;
-/// How long after the last send the code may be sent again: the first time, the second, the third.
-/// There is no fourth.
+/// How long after the last send the code may be sent again: for the first, the second and the third
+/// repetition. There is no fourth.
 pub const RESENDS_AFTER_MS: [i64; 3] = [30_000, 60_000, 120_000];
 /// How long a code can be valid, in seconds.
 pub const TTL_S: RangeInclusive<i64> = 60..=3600;
@@ -34,7 +34,7 @@ pub struct Verification {
 
 words! {
     @only_written
-    /// Why a verification takes no more attempts.
+    /// Why a verification allows no more attempts.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Ended {
         Expired = "expired",
@@ -97,7 +97,7 @@ impl Verification {
         ATTEMPTS_MAX.saturating_sub(self.attempts)
     }
 
-    /// Returns why it takes no more attempts, or `None` if it takes one.
+    /// Returns why the verification allows no more attempts, or `None` if it allows one.
     pub fn ended(&self, now: Timestamp) -> Option<Ended> {
         if self.is_verified {
             Some(Ended::AlreadyVerified)
@@ -121,7 +121,7 @@ impl Verification {
         (if is_right { CheckAnswer::Verified } else { wrong }, next)
     }
 
-    /// Decides whether the code may be sent again. Returns the state after that.
+    /// Decides whether the code may be sent again. Returns the state after the repeated send.
     ///
     /// # Errors
     /// `TooEarly`, or `Ended` if the verification has ended or the code was sent again three times.

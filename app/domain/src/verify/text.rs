@@ -1,4 +1,4 @@
-//! The texts that bring codes.
+//! The texts of messages with codes.
 
 use super::code::CODE_DIGITS;
 use crate::sender_name::SENDER_NAME_CHARS_MAX;
@@ -20,8 +20,8 @@ words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Locale [
         /// The text. With a name of 11 characters, a code of 10 digits and a website of 12
-        /// characters, each fits into one segment. So only Arabic has characters that GSM-7 lacks,
-        /// and its text is short.
+        /// characters, each text fits into one segment. For this reason, only Arabic has characters
+        /// that GSM-7 lacks, and its text is short.
         template: &'static str,
         /// The language's name in English.
         pub name: &'static str,
@@ -52,7 +52,7 @@ impl Locale {
     }
 }
 
-/// The website that a phone's browser may hand the code to (WebOTP), for example `example.com`.
+/// The website into which a phone's browser may fill the code (WebOTP), for example `example.com`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebOtpDomain(String);
 
@@ -89,7 +89,7 @@ pub struct CodeText<'a> {
     pub locale: Locale,
     /// Who sends the code: up to 11 ASCII letters and digits.
     pub name: &'a str,
-    /// Adds a last line that hands the code to this website.
+    /// Adds a last line that lets browsers fill the code into this website.
     pub domain: Option<&'a WebOtpDomain>,
 }
 
@@ -98,7 +98,7 @@ pub fn unmasked(stored: &str, code: &super::Code) -> String {
     stored.replace(MASK, code.expose())
 }
 
-/// Returns the longest text of a code that this website gets in a language.
+/// Returns the longest text in a language that has a code for this website.
 pub fn longest_text(locale: Locale, domain: &WebOtpDomain) -> String {
     let name = "W".repeat(SENDER_NAME_CHARS_MAX);
     let code = "8".repeat(*CODE_DIGITS.end());

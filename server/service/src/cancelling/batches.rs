@@ -206,13 +206,13 @@ async fn stop(
     check_withdrawals(service, &mut tx, stream, now).await?;
     // On PostgreSQL, results lock rows of the queue before they lock the batch. So this changes the
     // rows of the queue first, then the batch, and last the rows that were claimed in the meantime.
-    queue::let_claimed_go(&mut tx, batch.ids).await?;
+    queue::exempt(&mut tx, batch.ids).await?;
     if !batches::cancel(&mut tx, id, author.words(), now).await? {
         return Err(Refusal::NotCancellable.into());
     }
     // Another process may have started a scheduled batch meanwhile, with other IDs.
     let batch = batches::to_stop(&mut tx, stream, id).await?.ok_or(Refusal::NoSuchBatch)?;
-    queue::let_claimed_go(&mut tx, batch.ids).await?;
+    queue::exempt(&mut tx, batch.ids).await?;
     let is_expanding = batches::still_unexpanded(&mut tx, id).await?.is_some();
     if !is_expanding && queue::of_batch(&mut tx, batch.ids, 1).await?.is_empty() {
         return Err(Refusal::NotCancellable.into());

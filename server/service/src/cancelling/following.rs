@@ -89,8 +89,8 @@ impl Messages<'_> {
         let last = if batch.is_cancelling {
             self.cancel_rows(&mut tx, ids, now).await?
         } else {
-            let released = queue::release_held(&mut tx, ids, CHUNK, now).await?;
-            (released > 0).then_some(Transid(ids.0 - 1))
+            let resumed = queue::resume_batch(&mut tx, ids, CHUNK, now).await?;
+            (resumed > 0).then_some(Transid(ids.0 - 1))
         };
         if last.is_none() && ids.0 == batch.ids.0 {
             if batch.is_cancelling {

@@ -129,7 +129,7 @@ impl Delivery<'_> {
     ) -> Result<()> {
         let usable = self.inner.router.is_usable(carrier);
         let refused: HashSet<Transid> = plan.refused.iter().map(|(_, ending)| ending.id).collect();
-        let waiting = plan.again.iter().filter(|row| row.is_deferred(usable, now));
+        let waiting = plan.again.iter().filter(|row| row.may_move(usable, now));
         let ids: Vec<Transid> = waiting.map(|row| row.id).chain(refused.clone()).collect();
         // There is no other carrier.
         if ids.is_empty() || self.inner.router.network().only().is_some() {
@@ -143,7 +143,7 @@ impl Delivery<'_> {
                 Some((id, self.other_way(row, carrier, refused.contains(&id))?))
             })
             .collect();
-        for row in plan.again.iter_mut().filter(|row| row.is_deferred(usable, now)) {
+        for row in plan.again.iter_mut().filter(|row| row.may_move(usable, now)) {
             if let Some(way) = ways.get(&row.id) {
                 row.carrier = Some(way.clone());
             }

@@ -41,6 +41,10 @@ pub struct Installation {
     pub secret_key: Result<KeyPlace>,
     /// Since when all messages are held.
     pub held_since: Option<Timestamp>,
+    /// Whether the database was restored or copied, and no server has opened it since.
+    pub is_moved: bool,
+    /// The carriers that are drained.
+    pub drained: Vec<String>,
     /// How long ago the last backup was made, in milliseconds. Without any, counts from the first
     /// start.
     pub backup_age_ms: i64,
@@ -87,11 +91,14 @@ async fn installed(store: &Store, config: &Config) -> std::result::Result<Instal
     let now = config.clock.now();
     let mut conn = store.read().await?;
     upkeep::same_currency(&installation::currency(&mut conn).await?, &config.currency)?;
+    let here = store.place().await?;
     let (last_id, _) = upkeep::last_ids(store, upkeep::shards(store).await?, now).await?;
     Ok(Installation {
         newest_ahead_ms: id_unix_ms(last_id) - now.unix_ms(),
         secret_key: check_key(store, &config.data_dir).await,
         held_since: hold::since(&mut conn).await?,
+        is_moved: hold::known_place(&mut conn).await?.is_some_and(|known| known != here),
+        drained: carriers::drained(&mut conn).await?,
         backup_age_ms: now.ms_since(hold::last_backup(&mut conn).await?).max(0),
         form_key: installation::form_key(&mut conn).await?,
         connections: carriers::connections(&mut conn, now).await?,

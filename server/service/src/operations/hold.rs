@@ -73,7 +73,8 @@ pub struct Reconciled {
     pub discarded: usize,
     /// The amount that was released for them.
     pub released: Money,
-    /// The number of messages that became `unknown` because nothing was known about them.
+    /// The number of messages that became `unknown`, because nothing was known about them or because
+    /// a line of the carrier's list may be about another message.
     pub unknown: usize,
     /// The number of messages that are left in the queue.
     pub left: i64,
@@ -100,7 +101,8 @@ pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) 
             begin(&mut tx, &Actor::System, after(last_id), now).await?;
             tracing::warn!("this database was restored from a backup or copied. {HELD}");
         }
-        _ => {}
+        Some(_) => {}
+        None => tracing::info!("this database is new: it has no accounts yet"),
     }
     hold::set_place(&mut tx, Some(&here)).await?;
     tx.commit().await?;
@@ -187,13 +189,13 @@ impl Operations<'_> {
             done.by_receipts = self.sort_by_receipts(actor, since).await?;
         }
         if let Some(export) = &by.export {
-            done.by_export = self.sort_by_export(actor, since, export).await?;
+            (done.by_export, done.unknown) = self.sort_by_export(actor, since, export).await?;
         }
         if let Some(before) = by.discard_before {
             (done.discarded, done.released) = self.discard(actor, since, before).await?;
         }
         if by.rest == Some(Rest::Unknown) {
-            done.unknown = self.mark_unknown(actor, since).await?;
+            done.unknown += self.mark_unknown(actor, since).await?;
         }
         done.left = self.hold().await?.map_or(0, |hold| hold.waiting);
         if by.rest.is_some() {
@@ -247,12 +249,13 @@ impl Operations<'_> {
         Ok(sorted)
     }
 
+    /// Returns how many messages the list showed to be sent, and how many became `unknown`.
     async fn sort_by_export(
         &self,
         actor: &Actor,
         since: Timestamp,
         export: &Export,
-    ) -> Result<usize> {
+    ) -> Result<(usize, usize)> {
         let (network, carrier) = (self.inner.router.network(), &export.carrier);
         if !network.carriers.iter().any(|known| known.name == *carrier) {
             return Err(Refusal::NoSuchCarrier.into());
@@ -264,7 +267,7 @@ impl Operations<'_> {
         for some in answers.chunks(CHUNK_LEN) {
             self.delivery().record_submitted(carrier, some.to_vec()).await?;
         }
-        Ok(proven.len())
+        Ok((answers.len(), proven.len() - answers.len()))
     }
 
     /// Returns the held messages that were sent according to the proofs.

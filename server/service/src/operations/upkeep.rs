@@ -168,21 +168,20 @@ impl crate::Service {
     /// be free, and its uploads into the data folder.
     ///
     /// # Errors
-    /// Fails if the file isn't a whole database, if there is a database or an upload already, or if
-    /// the files can't be written.
+    /// Fails if the file isn't a whole database, if an upload of the backup is missing, if there is a
+    /// database or an upload already, or if the files can't be written.
     pub fn restore(
         database_url: &str,
         data_dir: &Path,
         file: &Path,
     ) -> std::result::Result<(), OpenError> {
-        let spools = file.with_added_extension("spool");
+        let from = SpoolFolder::at(&file.with_added_extension("spool"));
         let into = SpoolFolder::within(data_dir);
-        if spools.exists() && !into.names().map_err(OpenError::File)?.is_empty() {
+        if from.exists() && !into.names().map_err(OpenError::File)?.is_empty() {
             return Err(OpenError::SpoolsExist(data_dir.join("spool")));
         }
-        Store::restore(database_url, file)?;
-        if spools.exists() {
-            let from = SpoolFolder::at(&spools);
+        Store::restore(database_url, file, &from.names().map_err(OpenError::File)?)?;
+        if from.exists() {
             from.link_into(&data_dir.join("spool")).map_err(OpenError::File)?;
         }
         Ok(())

@@ -74,6 +74,9 @@ pub enum OpenError {
     #[error("{} exists already: move it away, with its -wal and -shm files, if it is to be \
         replaced", .0.display())]
     DatabaseExists(PathBuf),
+    #[error("{} lacks uploads that the backup needs: put the whole folder beside the backup. If it is \
+        lost, copy the backup to the path of the database instead", .0.display())]
+    UploadsMissing(PathBuf),
     #[error("{} has uploads already: move it away if it is to be replaced", .0.display())]
     SpoolsExist(PathBuf),
     #[error("{} is damaged: {}", .0.display(), .1)]

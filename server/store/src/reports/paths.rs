@@ -237,10 +237,10 @@ pub(super) fn list_by_id(dialect: Dialect) -> String {
     format!("{} FROM ({from}) m", LISTED.of(dialect).replace("$shard", "$4"))
 }
 
-/// Builds the statement that lists the scheduled messages of an application and one kind of key, the
-/// next due first. Its parameters are the application, whether messages are test messages, the time
-/// and the ID after which to look, the least ID that such a message can have, the limit, and on
-/// PostgreSQL the shard.
+/// Builds the statement that lists the scheduled messages of an application and one kind of key,
+/// the next due first. Its parameters are the application, whether messages are test messages, the
+/// time and the ID after which to look, the least ID that such a message can have, the limit, and
+/// on PostgreSQL the shard.
 pub(super) fn list_scheduled(dialect: Dialect) -> String {
     let messages = match THROUGH_INDEX.of(dialect) {
         "" => "messages d".to_owned(),
