@@ -346,7 +346,7 @@ fn candidate_table(candidates: &[(&Receipt, &Candidate)]) -> String {
         &[
             ("RECEIPT", |(receipt, _)| or_dash(receipt.written_id.as_deref())),
             ("MAY BE FOR", |(_, shown)| format!("{} {}", shown.transid, shown.segment)),
-            ("MESSAGE'S ID", |(_, shown)| or_dash(shown.carrier_id.as_deref())),
+            ("CARRIER'S ID", |(_, shown)| or_dash(shown.carrier_id.as_deref())),
             ("SUBMITTED", |(_, shown)| shown.submitted_at.0.to_table()),
             ("SAME NUMBER", |(_, shown)| if shown.is_to_number { "yes" } else { "no" }.to_owned()),
         ],
