@@ -58,8 +58,8 @@ fn page_zone() -> PageZone {
 
 /// Stores the name of the browser's zone in a cookie. Returns the zone in which this browser's
 /// pages show times. Ignores a name that isn't in the time zone database.
-#[server(prefix = "/fn", endpoint = "tell-time-zone")]
-pub async fn tell_time_zone(time_zone: String) -> Result<Zone, Problem> {
+#[server(prefix = "/fn", endpoint = "report-time-zone")]
+pub async fn report_time_zone(time_zone: String) -> Result<Zone, Problem> {
     let current = current_request()?;
     if current.service().zone(&time_zone).is_none() {
         return Ok(current.zone(current.browser_zone()).await);
@@ -74,7 +74,7 @@ mod browser {
     use leptos::wasm_bindgen::JsValue;
     use web_sys::js_sys::{Intl, Reflect};
 
-    use super::{ShownZone, TellTimeZone};
+    use super::{ReportTimeZone, ShownZone};
     use crate::client::call;
 
     /// Reports the browser's zone to the server, unless the server knows it already.
@@ -86,7 +86,7 @@ mod browser {
             return;
         }
         leptos::task::spawn_local(async move {
-            if let Ok(zone) = call(TellTimeZone { time_zone }).await {
+            if let Ok(zone) = call(ReportTimeZone { time_zone }).await {
                 shown.0.try_set_value(zone);
             }
         });

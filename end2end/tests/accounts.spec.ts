@@ -266,7 +266,7 @@ test('a theme is kept on the account', async ({ portal, anotherBrowser, watch, b
   await isDark(other);
   // Error pages use the theme too, but the system's forced colours override it.
   await other.page.goto('/fn/sign-out');
-  await expect(other.heading('This address takes no such request')).toBeVisible();
+  await expect(other.heading("This address doesn't support the request")).toBeVisible();
   await isDark(other);
   // Playwright can't force colours in Firefox.
   if (browserName === 'firefox') return;

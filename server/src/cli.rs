@@ -29,7 +29,7 @@ pub struct Flags {
     /// Database URL, such as sqlite:data/heliograph.db.
     #[arg(long, global = true, value_name = "URL")]
     database_url: Option<String>,
-    /// Folder of secret.key, of spooled uploads and of the demo's sign-ins.
+    /// Folder that contains secret.key, uploads in progress and the demo's sign-ins.
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<String>,
 }
@@ -66,7 +66,7 @@ pub enum Command {
     /// Manage carriers.
     #[command(subcommand)]
     Carrier(Carrier),
-    /// Manage notes about incidents, which customers read in the portal.
+    /// Manage notes about incidents. Customers read them in the portal.
     #[command(subcommand)]
     Incident(Incident),
     /// Manage the staff's lists: reasons to choose from, and reserved words.
@@ -78,10 +78,11 @@ pub enum Command {
     /// Read the audit log.
     #[command(subcommand)]
     Audit(Audit),
-    /// Find accounts, applications, messages, batches and deposits by one text: an email or its
-    /// beginning, a reference, a transid, a batchid or a bank ID. A number or a request id finds
-    /// messages of the last 7 days. To find older messages too, write the account's email or the
-    /// application's reference before it ("123456 57000001").
+    /// Find accounts, applications, messages, batches and deposits by one text: a transid, a
+    /// batchid, or any part of an email, a reference, an application's name, a sender name or a
+    /// deposit (bank ID, payer or purpose). A number or a request ID finds messages of the last 7
+    /// days. To find older messages, too, write the account's email or the application's reference
+    /// before it ("123456 57000001").
     Search { text: String },
     /// Inspect messages, and decide about those whose outcome is unknown.
     #[command(subcommand, visible_alias = "messages")]
@@ -89,10 +90,10 @@ pub enum Command {
     /// Try out the routes.
     #[command(subcommand)]
     Route(RouteCommand),
-    /// Check settings, files, disk, clock, database, carriers, mail and base URL, and say what to
-    /// do about each fault. Nothing is changed.
+    /// Check settings, files, disk, clock, database, carriers, mail and base URL, and print what to
+    /// do about each fault. Changes nothing.
     Doctor,
-    /// Check every invariant of the ledger and the queue against the rows.
+    /// Check that the rows of the ledger and the queue agree with every invariant.
     Check,
     /// Copy the database to a new file while it is in use.
     Backup {
@@ -100,12 +101,12 @@ pub enum Command {
         /// Encrypt the backup for the owner of this key, in the format of age. Can be repeated.
         #[arg(long = "recipient", value_name = "AGE1...")]
         recipients: Vec<String>,
-        /// A file with one such key a line.
+        /// A file with one such key per line.
         #[arg(long, value_name = "FILE")]
         recipients_file: Option<PathBuf>,
     },
     /// Restore a backup where there is no database yet. The server then holds all messages until
-    /// `message reconcile`.
+    /// you run `message reconcile`.
     Restore {
         file: PathBuf,
         /// The file of a key that opens an encrypted backup, as `age-keygen` writes it.
@@ -140,10 +141,10 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Serve with demo data, which the first start creates.
+    /// Serve demo data, which the first start creates.
     #[arg(long)]
     pub demo: bool,
-    /// Do only a part of the work. Needs PostgreSQL.
+    /// Do only this part of the work. Needs PostgreSQL.
     #[arg(long)]
     pub role: Option<Role>,
     /// Address of the portal and the API.
@@ -197,11 +198,11 @@ pub enum Account {
     SignOut { email: String },
     /// Make an account a staff account.
     Promote { email: String },
-    /// Make a staff account a customer's account.
+    /// Make a staff account a customer account.
     Demote { email: String },
     /// Remove a second factor that the account's owner has lost.
     ResetFactor { email: String },
-    /// Write what is stored about a phone number in an account's rows into a new JSON file. The
+    /// Write everything that an account's rows contain about a phone number to a new JSON file. The
     /// audit log records this.
     ExportNumber {
         email: String,
@@ -210,8 +211,8 @@ pub enum Account {
         #[arg(long)]
         file: PathBuf,
     },
-    /// Erase a phone number and the texts to and from it. Facts and money stay. This can't be
-    /// undone. The audit log records it.
+    /// Erase a phone number and the texts to and from it. The messages' other data and the ledger
+    /// stay. This can't be undone. The audit log records it.
     EraseNumber {
         #[arg(value_parser = Number::parse)]
         number: Number,
@@ -287,18 +288,18 @@ pub enum Webhook {
 pub enum InboundNumber {
     /// List the numbers that handsets send messages to, with their applications.
     List,
-    /// Give the messages to a number to an application.
+    /// Assign a number to an application, which then gets the messages to it.
     Add {
         #[arg(value_parser = Number::parse_typed)]
         number: Number,
         #[arg(long, value_parser = Reference::parse)]
         application: Reference,
-        /// Only messages whose first word is this one. Without it, all messages that start with no
-        /// other keyword of the number.
+        /// Only messages whose first word is this keyword. Without a keyword, all messages that
+        /// start with no other keyword of the number.
         #[arg(long, value_parser = Keyword::parse)]
         keyword: Option<Keyword>,
     },
-    /// Take the messages to a number from its application.
+    /// End the assignment of a number to its application.
     Remove {
         #[arg(value_parser = Number::parse_typed)]
         number: Number,
@@ -316,16 +317,16 @@ pub enum Deposit {
         reference: String,
         #[arg(value_parser = amount)]
         amount: Money,
-        /// The bank's id of the payment.
+        /// The bank's ID of the payment.
         #[arg(long)]
         bank_id: String,
     },
-    /// Credit a bank statement: a CSV file, for example with the header bank_id,reference,amount. A
-    /// bad line refuses the whole file.
+    /// Credit a bank statement: a CSV file, for example with the header bank_id,reference,amount.
+    /// If any line is bad, nothing is credited.
     Import { file: PathBuf },
-    /// List the money that belongs to no known application.
+    /// List deposits that belong to no known application.
     Unmatched,
-    /// Credit unmatched money to an application.
+    /// Credit an unmatched deposit to an application.
     Assign {
         bank_id: String,
         #[arg(value_parser = Reference::parse)]
@@ -337,8 +338,8 @@ pub enum Deposit {
 pub enum Price {
     /// List the current prices and the future ones.
     List,
-    /// Set the base prices per page: to local numbers, and to all other numbers whose prefixes have
-    /// no price. From then on, prices in the settings have no effect.
+    /// Set the base prices per page: for local numbers, and for all other numbers whose prefixes
+    /// have no price. From then on, the prices in the settings have no effect.
     Set {
         #[arg(value_parser = Money::parse)]
         local: Money,
@@ -412,8 +413,8 @@ pub enum Carrier {
     Reload,
     /// Close the connections to a carrier and open them again, in all running processes.
     Rebind { name: String },
-    /// Send a message over a carrier's connection, and follow it to its receipt. It belongs to no
-    /// customer and costs none anything, but the carrier may charge for it.
+    /// Send a message over a carrier's connection, and follow it to its receipt. No customer pays
+    /// for it, but the carrier may charge for it.
     Test {
         name: String,
         #[arg(value_parser = Number::parse)]
@@ -428,7 +429,7 @@ pub enum Carrier {
     /// are masked.
     Trace {
         name: String,
-        /// How long, at most 300.
+        /// How long to trace, at most 300.
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
         seconds: u64,
         /// Show numbers and texts. The audit log records this.
@@ -438,9 +439,9 @@ pub enum Carrier {
         #[arg(long, value_name = "FILE")]
         pcap: Option<PathBuf>,
     },
-    /// List a carrier's latest receipts, and whether each one matched a message. Also lists its
-    /// answers to submits and what was made of them, except answers that accept a message with an
-    /// ID. Suggests a format of message IDs if receipts match no message.
+    /// List a carrier's latest receipts, and whether each one matched a message. Also lists the
+    /// carrier's answers to submits with their outcomes, except answers that accept a message with
+    /// an ID. Suggests a format of message IDs if receipts match no message.
     Receipts {
         name: String,
         /// Only the receipts that match no message, with the reasons.
@@ -501,7 +502,7 @@ pub enum Mail {
     /// List the mails that are waiting, failed, kept or sent, newest first. They are deleted after
     /// mail_days.
     List,
-    /// Send a mail again that is waiting, failed or kept.
+    /// Send a waiting, failed or kept mail again.
     Retry { id: i64 },
 }
 
@@ -540,8 +541,8 @@ pub enum Message {
         #[arg(long)]
         text: bool,
     },
-    /// Make messages final whose outcome is unknown, as the carrier says. The audit log records
-    /// this.
+    /// Make messages with an unknown outcome final, with the outcome that the carrier reported. The
+    /// audit log records this.
     Settle {
         #[arg(value_parser = transid, required = true)]
         transids: Vec<Transid>,
@@ -549,7 +550,7 @@ pub enum Message {
         #[arg(long = "as")]
         settlement: SettleAs,
     },
-    /// Submit messages once more whose outcome is unknown. The carrier may deliver them twice. The
+    /// Submit messages with an unknown outcome once more. The carrier may deliver them twice. The
     /// audit log records this.
     Requeue {
         #[arg(value_parser = transid, required = true)]
@@ -557,8 +558,8 @@ pub enum Message {
     },
     /// Sort the messages that are held since a backup was restored. Without options, show them.
     Reconcile(Reconcile),
-    /// Hold all messages. Run this before the first start on a copy of a whole disk or server,
-    /// which looks like the original.
+    /// Hold all messages. Run this before the first start on a copy of a whole disk or server: the
+    /// server can't tell the copy from the original.
     Hold,
 }
 
@@ -571,7 +572,7 @@ pub struct Reconcile {
     /// number or transid, and time and id if the carrier has them.
     #[arg(long, value_name = "FILE", requires = "carrier")]
     pub export: Option<PathBuf>,
-    /// The carrier whose list it is.
+    /// The carrier that the list is from.
     #[arg(long, value_name = "NAME", requires = "export")]
     pub carrier: Option<String>,
     /// Cancel the messages that were due longer ago than this, such as 90m, 6h or 2d, and release
@@ -585,7 +586,7 @@ pub struct Reconcile {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum RestAs {
-    /// Submit them. Those that were sent after the backup are sent twice.
+    /// Submit them. Messages that the original sent after the backup are sent twice.
     Send,
     /// Never submit them. Their outcome is unknown, and the charges stay.
     Unknown,
@@ -610,7 +611,7 @@ pub enum SettleAs {
     NeverSent,
 }
 
-/// The most pages of a test message.
+/// The maximum number of pages in a test message.
 const TEST_PAGES_MAX: usize = 10;
 
 /// Parses the text of a test message.

@@ -1,5 +1,5 @@
-//! The files that the service keeps, their owners and permissions. Files that root makes, typically
-//! by `sudo heliograph`, keep the service's own user from starting.
+//! The files that the service keeps, their owners and permissions. If root creates files, typically
+//! by `sudo heliograph`, the service's own user can't start the server.
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -59,8 +59,8 @@ impl Owner {
     }
 }
 
-/// Returns a sentence with the command that gives the service's files to their owner. Returns
-/// `None` if they belong to it.
+/// Returns a sentence with the command that gives the service's files to `owner`. Returns `None` if
+/// all of them belong to it.
 pub fn owners_to_repair(settings: &Settings, owner: Owner) -> Option<String> {
     let folder = std::iter::once(settings.data_dir.clone());
     let files = folder.chain(files(settings));
@@ -79,7 +79,7 @@ pub fn owners_to_repair(settings: &Settings, owner: Owner) -> Option<String> {
 }
 
 /// Returns a sentence with the command that hides the service's files from other users. Returns
-/// `None` if they can't read them.
+/// `None` if other users have no access.
 pub fn permissions_to_repair(settings: &Settings) -> Option<String> {
     let open: Vec<String> = files(settings)
         .filter(|file| !file.to_string_lossy().ends_with(LOCK))
@@ -97,7 +97,7 @@ pub fn everybody_reads(file: &Path) -> bool {
     mode(file) & 0o004 != 0
 }
 
-/// Returns the folders that grow: that of the data, and that of a SQLite database.
+/// Returns the folders that grow: `data_dir`, and the folder of a SQLite database.
 pub fn folders(settings: &Settings) -> BTreeSet<PathBuf> {
     let database = service::file_of_url(&settings.database_url).and_then(Path::parent);
     let folders = [Some(settings.data_dir.as_path()), database].into_iter().flatten();

@@ -50,7 +50,7 @@ use domain::printable::printable_lines;
 /// Tests request each of these routes through the proxies of `deploy/`.
 pub use web::routes as portal_routes;
 
-/// Doors to private parsers, for the crate `fuzz`.
+/// Access to private parsers for the crate `fuzz`.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing {
@@ -92,7 +92,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Returns the settings without carriers and routes, if the command needs none of them. The doctor
-/// also does without the whole file. Other commands would use another database.
+/// can also do without the whole file. Other commands would then use another database.
 fn settings_without_carriers(
     cli: &Cli,
     flags: &[(&'static str, String)],
@@ -111,7 +111,7 @@ fn settings_without_carriers(
         ) => {
             let settings = load(true)?;
             eprintln!(
-                "heliograph: going on without carriers: {}",
+                "heliograph: continuing without carriers: {}",
                 printable_lines(&error.to_string())
             );
             Some(settings)

@@ -128,7 +128,7 @@ impl Mailer {
     /// Connects and signs in as for a mail, but sends none.
     ///
     /// # Errors
-    /// If the server would take no mail now.
+    /// If the server wouldn't accept a mail now.
     pub async fn check(&self) -> Result<(), NotSent> {
         let checking = self.transport.test_connection();
         match tokio::time::timeout(self.mail_timeout, checking).await {
@@ -154,7 +154,7 @@ impl Mailer {
             .subject(&mail.subject)
             .message_id(Some(id))
             .date(UNIX_EPOCH + created)
-            // Asks for no automatic replies (RFC 3834).
+            // Prevents automatic replies (RFC 3834).
             .raw_header(HeaderValue::new(auto, "auto-generated".to_owned()))
             .multipart(MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone()))
             .map_err(NotSent::for_good)

@@ -43,7 +43,8 @@ pub struct Metrics {
     webhook_attempts: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
-/// The values that are read for one response.
+/// The values that are read for one response. A value from the database is `None` if the database
+/// can't be queried.
 pub struct Readings {
     pub now: Timestamp,
     pub commit_groups: GroupFigures,
@@ -55,13 +56,12 @@ pub struct Readings {
     /// The number of kinds of attempts, such as sign-ins, that are over the limit of all clients
     /// together.
     pub strained_limits: usize,
-    /// `None` if the database couldn't be queried. The same goes for the next two fields.
     pub queue: Option<QueueState>,
     pub carriers: Option<Vec<CarrierRecord>>,
     /// The counts of this process, by carrier.
     pub carrier_counts: BTreeMap<String, CarrierCounts>,
     pub mails: Option<MailCounts>,
-    /// The age of the oldest open transaction in the database. Only PostgreSQL reports it.
+    /// The age of the oldest open transaction in the database. `None` on SQLite, too.
     pub oldest_transaction_ms: Option<i64>,
     /// Whether all messages are held, because a backup was restored.
     pub is_held: Option<bool>,

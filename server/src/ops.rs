@@ -43,9 +43,9 @@ async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
     match ops.service.ping().await {
         Ok(()) => (StatusCode::OK, "ready\n"),
         Err(error) => {
-            tracing::warn!(detail = ?error, "not ready: the database doesn't answer, or takes no \
+            tracing::warn!(detail = ?error, "not ready: the database doesn't answer, or accepts no \
                 writes");
-            (StatusCode::SERVICE_UNAVAILABLE, "the database doesn't answer, or takes no writes\n")
+            (StatusCode::SERVICE_UNAVAILABLE, "the database doesn't answer, or accepts no writes\n")
         }
     }
 }

@@ -8,14 +8,14 @@ use service::{AnswerState, CarrierCommand, Result, Service};
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
-use crate::carrier::http::endpoint::Upstreams;
+use crate::carrier::http::endpoint::PostingCarriers;
 use crate::commands::network;
 use crate::config::Settings;
 use crate::config::carriers::CarrierSettings;
 use crate::config_error::ConfigError;
 use crate::worker::{Change, Connections};
 
-/// How often to look for commands. Nothing wakes this task when there is one.
+/// How often to look for commands. No notification announces them.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The parts of the process that use carriers and routes.
@@ -24,7 +24,7 @@ pub struct Reloader {
     /// The settings in force.
     pub settings: RwLock<Settings>,
     pub is_demo: bool,
-    pub upstreams: Arc<Upstreams>,
+    pub posting: Arc<PostingCarriers>,
     pub worker: Box<dyn Fn(Change) + Send + Sync>,
     pub connections: Connections,
 }
@@ -91,7 +91,7 @@ impl Reloader {
     /// Reads all settings again, and applies carriers and routes. Returns what changed.
     ///
     /// # Errors
-    /// Settings that couldn't be started with. They change nothing.
+    /// Settings with which the process couldn't start. They change nothing.
     async fn reload(&self) -> std::result::Result<String, ConfigError> {
         let reloaded = self.try_reload();
         match &reloaded {
@@ -111,7 +111,7 @@ impl Reloader {
         reloaded
     }
 
-    /// Stores for staff why the settings weren't reloaded.
+    /// Stores for staff why the settings weren't reloaded. `None` means that they were.
     async fn report(&self, refused: Option<String>) {
         if let Err(error) = self.service.delivery().report_reload(refused).await {
             tracing::warn!(detail = ?error, "the result of a reload can't be stored for staff");
@@ -129,7 +129,7 @@ impl Reloader {
         let changes = changes(&settings, &new);
         settings.carriers = new.carriers;
         self.service.delivery().set_network(network(&settings));
-        self.upstreams.set(&settings.carriers.list);
+        self.posting.set(&settings.carriers.list);
         (self.worker)(Change::Carriers(settings.carriers.list.clone()));
         Ok(if others.is_empty() { changes } else { format!("{changes}; restart for {others}") })
     }

@@ -9,11 +9,11 @@ use crate::systemd::{self, Notice};
 
 /// Returns a token that is cancelled `delay` after another one. In that time, a proxy notices that
 /// this process isn't ready.
-pub fn after(asked: &CancellationToken, delay: Duration) -> CancellationToken {
-    let (asked, token) = (asked.clone(), CancellationToken::new());
+pub fn after(requested: &CancellationToken, delay: Duration) -> CancellationToken {
+    let (requested, token) = (requested.clone(), CancellationToken::new());
     let stop = token.clone();
     tokio::spawn(async move {
-        asked.cancelled().await;
+        requested.cancelled().await;
         tokio::time::sleep(delay).await;
         stop.cancel();
     });

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
-use crate::carrier::http::endpoint::{self, Upstreams};
+use crate::carrier::http::endpoint::{self, PostingCarriers};
 use crate::cli::{Role, Serve};
 use crate::commands::{Output, service_config};
 use crate::config::{ConnectionLimits, Settings};
@@ -65,7 +65,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// Adds the command that repairs the owners of files, if they can be the cause.
+    /// Adds the command that repairs the owners of files, if wrong owners can be the cause.
     pub fn with_repair(self, settings: &Settings) -> Box<dyn std::error::Error> {
         let user = Owner::of_process();
         let may_be_cause = matches!(self, Self::Open(_) | Self::Service(_)) && !user.is_root();
@@ -92,9 +92,9 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     refuse(serve, settings)?;
     let settings = &if serve.demo { settings.of_demo() } else { settings.clone() };
     let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
-    let asked = shutdown::on_signal()?;
+    let stop_requested = shutdown::on_signal()?;
     let hangup = shutdown::on_hangup()?;
-    let stop = shutdown::after(&asked, settings.stop_delay);
+    let stop = shutdown::after(&stop_requested, settings.stop_delay);
     // A worker has no portal and no API.
     let public = match serve.role {
         Some(Role::Worker) => None,
@@ -110,7 +110,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
     let endpoints = settings.endpoint_rules(serve.demo);
     let config =
         service::Config { endpoints: endpoints.clone(), ..service_config(settings, url.clone()) };
-    let Some(service) = open(config, &asked).await? else {
+    let Some(service) = open(config, &stop_requested).await? else {
         tracing::info!("stopped");
         return Ok(());
     };
@@ -134,15 +134,15 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         currency: currency.into(),
     });
     let last_command = service.delivery().newest_command().await?;
-    let upstreams = Arc::new(Upstreams::default());
-    upstreams.set(&settings.carriers.list);
-    let receipts = endpoint::router(service.clone(), Arc::clone(&upstreams));
+    let posting = Arc::new(PostingCarriers::default());
+    posting.set(&settings.carriers.list);
+    let receipts = endpoint::router(service.clone(), Arc::clone(&posting));
     let site = site(&service, settings, &url, &metrics, &sender, receipts, &stop).await?;
     let ops = ops::router(Ops {
         service: service.clone(),
         metrics: Arc::clone(&metrics),
         folders: Arc::new(data_files::folders(settings)),
-        stop: asked,
+        stop: stop_requested,
     });
     let ops_stop = CancellationToken::new();
     let ops_connections = connections_of_operator(limits, &metrics);
@@ -175,7 +175,7 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
             service: service.clone(),
             settings: RwLock::new(settings.clone()),
             is_demo: serve.demo,
-            upstreams,
+            posting,
             worker: Box::new(worker.changes()),
             connections: worker.connections.clone(),
         };
@@ -282,10 +282,10 @@ fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
 }
 
 /// Opens the service. Waits while the database server can't be reached, because it may start after
-/// this process. Returns `None` if the process is asked to stop meanwhile.
+/// this process. Returns `None` if the process receives a signal to stop.
 async fn open(
     config: service::Config,
-    asked: &CancellationToken,
+    stop_requested: &CancellationToken,
 ) -> Result<Option<Service>, ServeError> {
     loop {
         match Service::open(config.clone()).await {
@@ -295,7 +295,7 @@ async fn open(
             opened => return Ok(Some(opened?)),
         }
         tokio::select! {
-            () = asked.cancelled() => return Ok(None),
+            () = stop_requested.cancelled() => return Ok(None),
             () = tokio::time::sleep(OPEN_PAUSE) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Tells systemd when the server is ready and when it stops, for units with `Type=notify`.
+//! Notifies systemd when the server is ready and when it stops, for units with `Type=notify`.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -15,7 +15,7 @@ pub enum Notice {
     Stopping,
 }
 
-/// Tells systemd the server's state, if systemd started the server. A failure is only logged:
+/// Sends the server's state to systemd, if systemd started the server. A failure is only logged:
 /// systemd then acts as if the server hung.
 pub fn notify(notice: Notice) {
     let Some(socket) = std::env::var_os(SOCKET) else {
@@ -26,7 +26,7 @@ pub fn notify(notice: Notice) {
         Notice::Stopping => b"STOPPING=1",
     };
     if let Err(error) = send(socket.as_bytes(), state) {
-        tracing::warn!(%error, "systemd can't be told the server's state");
+        tracing::warn!(%error, "the server's state can't be sent to systemd");
     }
 }
 

@@ -15,8 +15,8 @@ use crate::problem::Problem;
 use crate::ui::{DateTime, Field, FormState, PostForm, StepUpField, SubmitButton};
 
 /// Requests a new email for the account. The service mails a link to the new email.
-#[server(prefix = "/fn", endpoint = "ask-email-change")]
-pub async fn ask_email_change(
+#[server(prefix = "/fn", endpoint = "request-email-change")]
+pub async fn request_email_change(
     email: String,
     password: String,
     #[server(default)] credential: String,
@@ -28,9 +28,10 @@ pub async fn ask_email_change(
     if account.second_factor {
         step_up(&current, &account, &credential).await.map_err(keep)?;
     }
-    let asked = current.service().accounts().request_email_change(&account, &password, &new).await;
-    asked.map_err(|error| keep(error.into()))?;
-    redirect_to("/account?email-asked=1")
+    let requested =
+        current.service().accounts().request_email_change(&account, &password, &new).await;
+    requested.map_err(|error| keep(error.into()))?;
+    redirect_to("/account?email-requested=1")
 }
 
 /// Cancels the requested change.
@@ -65,14 +66,14 @@ pub async fn stop_email_change(token: String) -> Result<(), Problem> {
 /// The forms for the account's email.
 #[derive(Clone, Copy)]
 pub struct EmailForms {
-    pub ask: FormState,
+    pub request: FormState,
     pub cancel: FormState,
 }
 
 impl EmailForms {
     pub fn new() -> Self {
         Self {
-            ask: FormState::new::<AskEmailChange>("email-alert"),
+            request: FormState::new::<RequestEmailChange>("email-alert"),
             cancel: FormState::new::<CancelEmailChange>("email-cancel-alert"),
         }
     }
@@ -84,7 +85,7 @@ pub fn EmailSection(
     sends_mail: bool,
     forms: EmailForms,
 ) -> impl IntoView {
-    let EmailForms { ask, cancel } = forms;
+    let EmailForms { request, cancel } = forms;
     let effective_at = settings.new_email_at;
     let waiting = settings.new_email.map(|email| {
         let email = view! { <strong>{email}</strong> };
@@ -127,11 +128,11 @@ pub fn EmailSection(
                      hours, or at once if you confirm it with a second factor that you have used \
                      for a day."
                 </p>
-                <PostForm form=ask>
-                    <Field label="New email" name="email" kind="email" required=true form=ask/>
-                    <PasswordField form=ask/>
-                    <StepUpField form=ask/>
-                    <SubmitButton label="Change email" form=ask/>
+                <PostForm form=request>
+                    <Field label="New email" name="email" kind="email" required=true form=request/>
+                    <PasswordField form=request/>
+                    <StepUpField form=request/>
+                    <SubmitButton label="Change email" form=request/>
                 </PostForm>
             })
         } else {

@@ -66,7 +66,7 @@ pub fn AccountPage() -> impl IntoView {
     let theme = FormState::new::<SetTheme>("theme-alert");
     let mails = FormState::new::<SetMails>("mails-alert");
     let email = EmailForms::new();
-    let data = PageData::after([theme, mails, email.ask, email.cancel], || LoadAccount {});
+    let data = PageData::after([theme, mails, email.request, email.cancel], || LoadAccount {});
     view! { <Loaded data render=move |data| view! { <Settings data email mails theme/> }/> }
 }
 
@@ -114,7 +114,7 @@ fn Settings(
                 sentence="Two-factor is removed. Only your password protects your account now."
             />
             <AcceptedNotice
-                parameter="email-asked"
+                parameter="email-requested"
                 sentence="A link is mailed to the new email. Open it to make the change."
             />
             <AcceptedNotice

@@ -97,8 +97,8 @@ fn actions(batch: &BatchRecord, affected: Option<(i64, Money)>, currency: &str) 
         label: "Cancel batch",
         confirmation: Confirmation::of(
             format!(
-                "{subject} aren't sent, and their price is released. Messages that a carrier has \
-                 or may have go on."
+                "{subject} aren't sent, and their price is released. This doesn't stop messages \
+                 that a carrier has or may have."
             ),
             "You can't undo this.",
         ),

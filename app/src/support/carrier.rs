@@ -186,7 +186,7 @@ pub fn mail_gap_warning(gap: MailGap) -> impl IntoView {
     view! { <p class="notice">{sentence}</p> }
 }
 
-/// Warns staff that processes go on with earlier settings.
+/// Warns staff that processes keep their earlier settings.
 pub fn reload_warning(refused: &[RefusedReload]) -> Option<AnyView> {
     let rows = refused.iter().map(|RefusedReload { node, at, error }| {
         let error = printable(error).into_owned();

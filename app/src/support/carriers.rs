@@ -12,7 +12,7 @@ use super::carrier::{
     reload_warning,
 };
 use super::confirm::confirm_button;
-use super::incidents::{AskIncident, CARRIERS_PATH, Incidents};
+use super::incidents::{CARRIERS_PATH, CheckIncident, Incidents};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{FormState, Loaded, Page, TableRegion};
@@ -74,7 +74,7 @@ pub async fn load_carriers() -> Result<CarriersNow, Problem> {
 
 #[component]
 pub fn CarriersPage() -> impl IntoView {
-    let notes = FormState::new::<AskIncident>("open-incident-alert");
+    let notes = FormState::new::<CheckIncident>("open-incident-alert");
     let data = PageData::new(|| LoadCarriers {});
     let render = move |carriers| view! { <Carriers carriers notes/> };
     view! { <Loaded data render/> }

@@ -24,7 +24,7 @@ const HOME: &str = "/support";
 /// A link of the navigation: its path and its text.
 type Link = (&'static str, &'static str);
 
-/// The pages with work that waits, and the pages for looking things up.
+/// The pages with pending work, and the pages for looking things up.
 const LINKS: [(Link, Option<Work>); 14] = [
     ((HOME, "Overview"), None),
     (("/support/applications", "Applications"), Some(Work::Activations)),

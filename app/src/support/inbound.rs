@@ -33,7 +33,7 @@ pub async fn load_support_inbound(
     Ok(UnassignedView { messages })
 }
 
-/// Gives the messages to a number to the applications that have it now.
+/// Assigns the messages to a number to the applications that have the number now.
 #[server(prefix = "/fn", endpoint = "assign-inbound")]
 pub async fn assign_inbound(recipient: String) -> Result<(), Problem> {
     let (current, account) = staff().await?;

@@ -22,8 +22,11 @@ use domain::{Refusal, incident::parse_incident};
 pub const CARRIERS_PATH: &str = "/support/carriers";
 
 /// Checks a note, and opens the confirmation.
-#[server(prefix = "/fn", endpoint = "ask-incident")]
-pub async fn ask_incident(text: String, #[server(default)] carrier: String) -> Result<(), Problem> {
+#[server(prefix = "/fn", endpoint = "check-incident")]
+pub async fn check_incident(
+    text: String,
+    #[server(default)] carrier: String,
+) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("text", &text).typed("carrier", &carrier);
     staff().await.map_err(keep)?;
     let refused = |error| keep(Cause::from(Refusal::from(error)).into());

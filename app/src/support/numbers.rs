@@ -36,8 +36,8 @@ pub async fn load_support_numbers() -> Result<NumbersView, Problem> {
 }
 
 /// Checks a number for an application, and opens the confirmation.
-#[server(prefix = "/fn", endpoint = "ask-number")]
-pub async fn ask_number(
+#[server(prefix = "/fn", endpoint = "check-number")]
+pub async fn check_number(
     number: String,
     #[server(default)] keyword: String,
     reference: String,
@@ -79,7 +79,7 @@ fn parsed(number: &str, keyword: &str) -> Result<(Number, Option<Keyword>), Refu
 
 #[component]
 pub fn NumbersPage() -> impl IntoView {
-    let add = FormState::new::<AskNumber>("add-number-alert");
+    let add = FormState::new::<CheckNumber>("add-number-alert");
     let data = PageData::new(|| LoadSupportNumbers {});
     view! { <Loaded data render=move |data| view! { <Numbers data add/> }/> }
 }

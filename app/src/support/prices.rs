@@ -72,8 +72,8 @@ pub async fn load_support_prices(
 
 /// Checks new base prices and opens their confirmation. They begin at the time `from` if
 /// it isn't empty, else at the preset `when`.
-#[server(prefix = "/fn", endpoint = "ask-base-prices")]
-pub async fn ask_base_prices(
+#[server(prefix = "/fn", endpoint = "check-base-prices")]
+pub async fn check_base_prices(
     local: String,
     international: String,
     #[server(default)] when: String,
@@ -88,12 +88,12 @@ pub async fn ask_base_prices(
         let prices = Prices::new(new.0, new.1);
         Ok(PriceChange::Base(prices.map_err(Refusal::from).map_err(Cause::from)?))
     };
-    ask(DeskAct::SetBasePrices, change, (&when, (&from, "from"))).await.map_err(keep)
+    open_confirmation(DeskAct::SetBasePrices, change, (&when, (&from, "from"))).await.map_err(keep)
 }
 
 /// Checks a new price of a prefix, or the removal of its price, and opens the confirmation.
-#[server(prefix = "/fn", endpoint = "ask-prefix-price")]
-pub async fn ask_prefix_price(
+#[server(prefix = "/fn", endpoint = "check-prefix-price")]
+pub async fn check_prefix_price(
     prefix: String,
     #[server(default)] price: String,
     #[server(default)] prefix_when: String,
@@ -111,12 +111,14 @@ pub async fn ask_prefix_price(
         Ok(PriceChange::Prefix(prefix, price))
     };
     let act = if removes { DeskAct::RemovePrice } else { DeskAct::SetPrice };
-    ask(act, change, (&prefix_when, (&prefix_from, "prefix_from"))).await.map_err(keep)
+    open_confirmation(act, change, (&prefix_when, (&prefix_from, "prefix_from")))
+        .await
+        .map_err(keep)
 }
 
 /// Opens the confirmation of a price change, if the rules allow it.
 #[cfg(feature = "ssr")]
-async fn ask(
+async fn open_confirmation(
     act: DeskAct,
     change: impl Fn() -> Result<PriceChange, Problem> + Send,
     (when, (from, field)): (&str, (&str, &str)),
@@ -172,8 +174,8 @@ struct Forms {
 #[component]
 pub fn SupportPricesPage() -> impl IntoView {
     let forms = Forms {
-        base: FormState::new::<AskBasePrices>("base-prices-alert"),
-        prefix: FormState::new::<AskPrefixPrice>("prefix-price-alert"),
+        base: FormState::new::<CheckBasePrices>("base-prices-alert"),
+        prefix: FormState::new::<CheckPrefixPrice>("prefix-price-alert"),
     };
     let number = parameter("number");
     let data = PageData::new(move || LoadSupportPrices { number: number.get() });

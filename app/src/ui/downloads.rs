@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-/// The links to a CSV file: in the form that the API has too, and in the form for spreadsheets.
+/// The links to a CSV file: in the API's form, and in the form for spreadsheets.
 #[component]
 pub fn Downloads(href: String) -> impl IntoView {
     let separator = if href.contains('?') { '&' } else { '?' };

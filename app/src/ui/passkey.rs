@@ -9,8 +9,8 @@ use crate::problem::Problem;
 
 /// Returns the browser's options for using a passkey instead of a code, as JSON. The passkeys are
 /// those of the account that is signed in or that has yet to enter its code.
-#[server(prefix = "/fn", endpoint = "ask-passkey")]
-pub async fn ask_passkey() -> Result<String, Problem> {
+#[server(prefix = "/fn", endpoint = "passkey-options")]
+pub async fn passkey_options() -> Result<String, Problem> {
     let current = current_request()?;
     let token = current.token().unwrap_or_default();
     Ok(current.service().accounts().request_passkey(&token).await?)
@@ -67,20 +67,20 @@ mod browser {
     use web_sys::{FormData, HtmlButtonElement};
 
     use super::super::form::{FormState, send};
-    use super::AskPasskey;
+    use super::PasskeyOptions;
     use crate::client::call;
     use crate::problem::{Cause, Problem};
 
     /// An operation of a browser on passkeys.
-    struct Way {
+    struct Operation {
         /// The method of `navigator.credentials`.
         method: &'static str,
         /// The function of `PublicKeyCredential` that parses the method's options.
         parse: &'static str,
     }
 
-    const MAKE: Way = Way { method: "create", parse: "parseCreationOptionsFromJSON" };
-    const USE: Way = Way { method: "get", parse: "parseRequestOptionsFromJSON" };
+    const MAKE: Operation = Operation { method: "create", parse: "parseCreationOptionsFromJSON" };
+    const USE: Operation = Operation { method: "get", parse: "parseRequestOptionsFromJSON" };
 
     /// Whether this browser supports passkeys and can parse their options from JSON.
     pub fn runs() -> bool {
@@ -91,7 +91,7 @@ mod browser {
     /// Creates a passkey from options in JSON. Returns the credential as JSON, or `None` if the
     /// user or the browser refuses.
     pub async fn make(options: &str) -> Option<String> {
-        ask(&MAKE, options).await.ok()
+        perform(&MAKE, options).await.ok()
     }
 
     pub fn use_passkey(event: &leptos::ev::MouseEvent, form: FormState, field: &'static str) {
@@ -130,20 +130,20 @@ mod browser {
     }
 
     async fn used() -> Result<String, Problem> {
-        let options = call(AskPasskey {}).await?;
-        let answer = ask(&USE, &options).await;
+        let options = call(PasskeyOptions {}).await?;
+        let answer = perform(&USE, &options).await;
         answer.map_err(|_| Cause::NoPasskeyUsed.into())
     }
 
-    async fn ask(way: &Way, options: &str) -> Result<String, JsValue> {
+    async fn perform(operation: &Operation, options: &str) -> Result<String, JsValue> {
         let class = credential_class()?;
         let options = JSON::parse(options)?;
-        let options = function(&class, way.parse)?.call1(&class, &options)?;
+        let options = function(&class, operation.parse)?.call1(&class, &options)?;
         let wanted = Object::new();
         Reflect::set(&wanted, &"publicKey".into(), &options)?;
         let credentials = Reflect::get(&window().navigator(), &"credentials".into())?;
-        let asked = function(&credentials, way.method)?.call1(&credentials, &wanted)?;
-        let credential = JsFuture::from(Promise::resolve(&asked)).await?;
+        let promise = function(&credentials, operation.method)?.call1(&credentials, &wanted)?;
+        let credential = JsFuture::from(Promise::resolve(&promise)).await?;
         Ok(JSON::stringify(&credential)?.into())
     }
 

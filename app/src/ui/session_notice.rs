@@ -100,7 +100,7 @@ mod watch {
         // focus.
         let focused = window_event_listener(leptos::ev::focus, move |_| {
             if notice.get_untracked() == Notice::Over {
-                watch.ask();
+                watch.check();
             }
         });
         on_cleanup(move || focused.remove());
@@ -111,15 +111,15 @@ mod watch {
             let Some(SessionEnd { in_ms, idle }) = end else {
                 return self.rest(Notice::Over);
             };
-            let (notice, ask_in_ms) = match in_ms - NOTICE_MS {
+            let (notice, check_in_ms) = match in_ms - NOTICE_MS {
                 // The extra second makes sure that the session has ended when the timer fires.
                 early if early > 0 => (Notice::None, early + 1000),
                 _ if idle => (Notice::Idle, in_ms.min(AGAIN_MS) + 1000),
                 _ => (Notice::Old, in_ms.min(AGAIN_MS) + 1000),
             };
             self.rest(notice);
-            let later = Duration::from_millis(ask_in_ms.unsigned_abs());
-            let timer = set_timeout_with_handle(move || self.ask(), later).ok();
+            let later = Duration::from_millis(check_in_ms.unsigned_abs());
+            let timer = set_timeout_with_handle(move || self.check(), later).ok();
             self.timer.try_set_value(timer);
         }
 
@@ -135,11 +135,11 @@ mod watch {
             }
         }
 
-        fn ask(self) {
+        fn check(self) {
             leptos::task::spawn_local(async move {
                 match call(LoadSession {}).await {
                     Ok(end) => self.go_on(end),
-                    // The end isn't known. Ask again in a minute.
+                    // The end isn't known. Check again in a minute.
                     Err(_) => {
                         self.go_on(Some(SessionEnd { in_ms: NOTICE_MS + AGAIN_MS, idle: true }));
                     }

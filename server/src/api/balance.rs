@@ -5,8 +5,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Failure, Head, json};
+use super::get::{Get, GetParameters};
 use super::parameters::Parameters;
-use super::question::{Asked, Question};
 use super::{Api, SharedApi};
 use crate::json::Amount;
 use crate::openapi::refusals::BalanceRefusals;
@@ -25,7 +25,7 @@ struct Spendable<'a> {
 /// A query for the balance.
 pub struct Balance;
 
-impl Question for Balance {
+impl GetParameters for Balance {
     fn read(_: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         Parameters::of_query(&[], query).refuse_unknown()?;
         Ok(Self)
@@ -46,12 +46,12 @@ impl Question for Balance {
         BalanceRefusals,
     ),
 )]
-pub async fn get(State(api): State<SharedApi>, asked: Asked<Balance>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked).await)
+pub async fn get(State(api): State<SharedApi>, request: Get<Balance>) -> Answer {
+    request.address.answer(&api, find(&api, &request).await)
 }
 
-async fn find(api: &Api, asked: &Asked<Balance>) -> Result<Answer, Failure> {
-    let balance = api.service.messages().balance(&asked.access).await?;
+async fn find(api: &Api, request: &Get<Balance>) -> Result<Answer, Failure> {
+    let balance = api.service.messages().balance(&request.access).await?;
     Ok(json(&Spendable {
         head: Head::success(),
         balance: Amount(balance),

@@ -11,10 +11,10 @@ use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
 use super::cancel;
 use super::frames::drop_rest;
+use super::get::{Get, GetParameters};
 use super::listing;
 use super::parameters::Parameters;
 use super::post::{self, Posted};
-use super::question::{Asked, Question};
 use super::record::Batch;
 use super::{Api, SharedApi, shared_parameters};
 use crate::openapi::refusals::{BatchesRefusals, OneRefusals, StopRefusals};
@@ -48,7 +48,7 @@ pub enum Batches {
     One(BatchId),
 }
 
-impl Question for Batches {
+impl GetParameters for Batches {
     fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         let Some(id) = id else {
             return filter(&Parameters::of_query(&KNOWN, query)).map(Self::List);
@@ -70,7 +70,7 @@ impl Question for Batches {
         ("requestid" = Option<schemas::RequestId>, Query, description = "Batches with this requestid."),
         ("limit" = Option<schemas::Limit>, Query),
         ("cursor" = Option<schemas::BatchId>, Query,
-            description = "The next of the previous response."),
+            description = "The value of next in the previous response."),
     ),
     responses(
         (status = 200, description = "Done.", body = ListAnswer, example = json!({
@@ -79,8 +79,8 @@ impl Question for Batches {
         BatchesRefusals,
     ),
 )]
-pub async fn list(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked).await)
+pub async fn list(State(api): State<SharedApi>, request: Get<Batches>) -> Answer {
+    request.address.answer(&api, find(&api, &request).await)
 }
 
 /// Returns one batch.
@@ -97,8 +97,8 @@ pub async fn list(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer
         OneRefusals,
     ),
 )]
-pub async fn one(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked).await)
+pub async fn one(State(api): State<SharedApi>, request: Get<Batches>) -> Answer {
+    request.address.answer(&api, find(&api, &request).await)
 }
 
 /// A change of a batch in a body.
@@ -187,10 +187,10 @@ fn example() -> serde_json::Value {
     })
 }
 
-async fn find(api: &Api, asked: &Asked<Batches>) -> Result<Answer, Failure> {
-    match &asked.question {
-        Batches::List(filter) => find_list(api, &asked.access, filter).await,
-        Batches::One(batchid) => find_one(api, &asked.access, *batchid).await,
+async fn find(api: &Api, request: &Get<Batches>) -> Result<Answer, Failure> {
+    match &request.parameters {
+        Batches::List(filter) => find_list(api, &request.access, filter).await,
+        Batches::One(batchid) => find_one(api, &request.access, *batchid).await,
     }
 }
 

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
 use super::event::Event;
+use super::get::{Get, GetParameters};
 use super::listing::{self, time};
 use super::parameters::Parameters;
-use super::question::{Asked, Question};
 use super::{Api, SharedApi};
 use crate::json::DateTime;
 use crate::openapi::refusals::OneRefusals;
@@ -34,7 +34,7 @@ struct ListAnswer<'a> {
     since: DateTime,
 }
 
-impl Question for EventFilter {
+impl GetParameters for EventFilter {
     fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         if id.is_some() {
             return Err(Failure::of(Reason::NotFound));
@@ -83,7 +83,7 @@ pub fn types(parameters: &Parameters, name: &str) -> Result<Option<Vec<EventType
         ("to" = Option<schemas::Since>, Query, description = "Events before this time."),
         ("limit" = Option<schemas::Limit>, Query),
         ("cursor" = Option<schemas::EventId>, Query,
-            description = "The next of the previous response."),
+            description = "The value of next in the previous response."),
     ),
     responses(
         (status = 200, description = "Done.", body = ListAnswer, example = json!({
@@ -97,8 +97,8 @@ pub fn types(parameters: &Parameters, name: &str) -> Result<Option<Vec<EventType
         OneRefusals,
     ),
 )]
-pub async fn list(State(api): State<SharedApi>, asked: Asked<EventFilter>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked.access, &asked.question).await)
+pub async fn list(State(api): State<SharedApi>, request: Get<EventFilter>) -> Answer {
+    request.address.answer(&api, find(&api, &request.access, &request.parameters).await)
 }
 
 async fn find(api: &Api, access: &KeyAccess, filter: &EventFilter) -> Result<Answer, Failure> {

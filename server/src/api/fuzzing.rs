@@ -1,4 +1,4 @@
-//! Doors to the API's parsers, for the crate `fuzz`.
+//! Access to the API's parsers for the crate `fuzz`.
 
 use std::convert::Infallible;
 

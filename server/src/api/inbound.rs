@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
 use super::csv_report;
+use super::get::{Get, GetParameters};
 use super::listing::{self, time};
 use super::parameters::Parameters;
-use super::question::{Asked, Question};
 use super::record::Inbound;
 use super::{Api, SharedApi};
 use crate::inbound_csv;
@@ -37,7 +37,7 @@ pub struct List {
     as_csv: bool,
 }
 
-impl Question for List {
+impl GetParameters for List {
     fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         if id.is_some() {
             return Err(Failure::of(Reason::NotFound));
@@ -76,7 +76,7 @@ impl Question for List {
         ("to" = Option<schemas::Since>, Query, description = "Received before this time."),
         ("limit" = Option<schemas::Limit>, Query),
         ("cursor" = Option<schemas::InboundId>, Query,
-            description = "The next of the previous response."),
+            description = "The value of next in the previous response."),
         ("format" = Option<schemas::Format>, Query),
     ),
     responses(
@@ -97,8 +97,8 @@ impl Question for List {
         InboundRefusals,
     ),
 )]
-pub async fn list(State(api): State<SharedApi>, asked: Asked<List>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked.access, &asked.question).await)
+pub async fn list(State(api): State<SharedApi>, request: Get<List>) -> Answer {
+    request.address.answer(&api, find(&api, &request.access, &request.parameters).await)
 }
 
 async fn find(api: &Api, access: &KeyAccess, list: &List) -> Result<Answer, Failure> {

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
 use super::frames::body_if;
+use super::get::{Get, GetParameters};
 use super::parameters::Parameters;
-use super::question::{Asked, Question};
 use super::{Api, SharedApi, body, shared_parameters};
 use crate::json::{Amount, shown};
 use crate::openapi::refusals::{LimitRefusals, LimitsRefusals};
@@ -30,7 +30,7 @@ const KNOWN: [&str; LimitField::ALL.len()] = {
 /// The size of a body in pages of a message. The lists may have 100 entries each.
 const BODY_PAGES: usize = 60;
 /// The error detail for a test key.
-const NEEDS_LIVE_KEY: &str = "Limits are seen and changed with the live key.";
+const NEEDS_LIVE_KEY: &str = "Use the live key to read and change limits.";
 
 /// The error detail for a request that changes nothing.
 const NOTHING_TO_CHANGE: &str = "Give at least one limit. An empty text turns a limit off; null \
@@ -137,9 +137,9 @@ struct ChangeBody {
 }
 
 /// A query for the limits.
-pub struct LimitsQuestion;
+pub struct GetLimits;
 
-impl Question for LimitsQuestion {
+impl GetParameters for GetLimits {
     fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         if id.is_some() {
             return Err(Failure::of(Reason::NotFound));
@@ -162,8 +162,8 @@ impl Question for LimitsQuestion {
         LimitsRefusals,
     ),
 )]
-pub async fn get(State(api): State<SharedApi>, asked: Asked<LimitsQuestion>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked.access).await)
+pub async fn get(State(api): State<SharedApi>, request: Get<GetLimits>) -> Answer {
+    request.address.answer(&api, find(&api, &request.access).await)
 }
 
 async fn find(api: &Api, access: &KeyAccess) -> Result<Answer, Failure> {

@@ -18,6 +18,7 @@ pub mod form;
 pub mod frames;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod get;
 mod inbound;
 mod json_body;
 mod limits;
@@ -27,7 +28,6 @@ mod opt_outs;
 mod parameters;
 mod post;
 mod prices;
-mod question;
 mod rate;
 pub mod record;
 mod reports;

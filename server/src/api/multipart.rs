@@ -20,7 +20,7 @@ pub fn boundary(content_type: &str) -> Result<String, Failure> {
     multer::parse_boundary(content_type)
         .ok()
         .filter(|boundary| !boundary.is_empty())
-        .ok_or_else(|| unreadable("The content type names no boundary."))
+        .ok_or_else(|| unreadable("The content type has no boundary."))
 }
 
 /// Returns the parameter name of a part. Returns `None` if the part has no name, or if the name

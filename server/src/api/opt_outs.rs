@@ -14,10 +14,10 @@ use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
 use super::body::{self, Form};
 use super::frames::body_if;
+use super::get::{Get, GetParameters};
 use super::listing::{self, wants_csv};
 use super::parameters::Parameters;
 use super::post::is_asked;
-use super::question::{Asked, Question};
 use super::upload::{self, Fields, File, Files};
 use super::{Api, SharedApi, csv_report, shared_parameters};
 use crate::json::{DateTime, shown};
@@ -124,7 +124,7 @@ pub struct OptOuts {
     as_csv: bool,
 }
 
-impl Question for OptOuts {
+impl GetParameters for OptOuts {
     fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         if id.is_some() {
             return Err(Failure::of(Reason::NotFound));
@@ -171,13 +171,13 @@ impl Question for OptOuts {
         OptOutsRefusals,
     ),
 )]
-pub async fn list(State(api): State<SharedApi>, asked: Asked<OptOuts>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked.access, &asked.question).await)
+pub async fn list(State(api): State<SharedApi>, request: Get<OptOuts>) -> Answer {
+    request.address.answer(&api, find(&api, &request.access, &request.parameters).await)
 }
 
-async fn find(api: &Api, access: &KeyAccess, asked: &OptOuts) -> Result<Answer, Failure> {
-    let page = api.service.applications().opt_outs(access, &asked.filter).await?;
-    if asked.as_csv {
+async fn find(api: &Api, access: &KeyAccess, request: &OptOuts) -> Result<Answer, Failure> {
+    let page = api.service.applications().opt_outs(access, &request.filter).await?;
+    if request.as_csv {
         let rows = page.items.into_iter().map(opt_outs_csv::row);
         return csv_report::file("optouts", opt_outs_csv::NAMES, rows, page.next.as_deref());
     }
@@ -193,9 +193,8 @@ async fn find(api: &Api, access: &KeyAccess, asked: &OptOuts) -> Result<Answer, 
     summary = "Add or remove opt-outs",
     description = "Give number to add it, number and remove=1 to remove it, or the file numbers to \
         add all its numbers. One bad row refuses the file, and the response lists the first 20 bad \
-        rows. A number that is on the list already isn't added again. Messages to a number that \
-        haven't been submitted to a carrier when it is added are rejected, and their price is \
-        released.",
+        rows. A number that is on the list already isn't added again. When a number is added, \
+        its messages that no carrier has yet are rejected, and their price is released.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),

@@ -119,13 +119,10 @@ impl Parameters {
         };
         let known = match self.known {
             [] => "There are none.".to_owned(),
-            names => format!("Known are {}.", names.join(", ")),
+            names => format!("Known parameters: {}.", names.join(", ")),
         };
-        let ampersand = if unknown.is_url_encoded {
-            " An & that belongs to a value is written %26."
-        } else {
-            ""
-        };
+        let ampersand =
+            if unknown.is_url_encoded { " Write an & that belongs to a value as %26." } else { "" };
         let detail = format!("{what}{meant} {known}{ampersand}");
         Err(Failure::with_detail(Reason::InvalidParameter, detail))
     }
@@ -151,7 +148,8 @@ impl Parameters {
         }
     }
 
-    /// Returns the text of an optional parameter, which in JSON may also be a number, true or false.
+    /// Returns the text of an optional parameter, which in JSON may also be a number, true or
+    /// false.
     pub fn scalar(&self, name: &str, invalid: Reason) -> Result<Option<&str>, Failure> {
         match self.slot(name) {
             Some(Given::Boolean(value)) => Ok(Some(if *value { "true" } else { "false" })),

@@ -6,8 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
+use super::get::{Get, GetParameters};
 use super::parameters::Parameters;
-use super::question::{Asked, Question};
 use super::{Api, SharedApi};
 use crate::json::{Amount, DateTime};
 use crate::openapi::refusals::PricesRefusals;
@@ -66,7 +66,7 @@ struct OfNumber {
 /// A query for all prices and, optionally, for the price of a number.
 pub struct Prices(Option<Number>);
 
-impl Question for Prices {
+impl GetParameters for Prices {
     fn read(_: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         let parameters = Parameters::of_query(&KNOWN, query);
         let number = parameters.number("number")?;
@@ -104,13 +104,13 @@ impl Question for Prices {
         PricesRefusals,
     ),
 )]
-pub async fn get(State(api): State<SharedApi>, asked: Asked<Prices>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked).await)
+pub async fn get(State(api): State<SharedApi>, request: Get<Prices>) -> Answer {
+    request.address.answer(&api, find(&api, &request).await)
 }
 
-async fn find(api: &Api, asked: &Asked<Prices>) -> Result<Answer, Failure> {
+async fn find(api: &Api, request: &Get<Prices>) -> Result<Answer, Failure> {
     let table = api.service.money().price_table().await?;
-    let price = match &asked.question.0 {
+    let price = match &request.parameters.0 {
         Some(number) => Some(api.service.money().price_of(number).await?),
         None => None,
     };

@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
 use super::csv_report;
+use super::get::{Get, GetParameters};
 use super::listing::{self, read, time, wants_csv};
 use super::parameters::Parameters;
-use super::question::{Asked, Question};
 use super::record::{Charge, Report, Step};
 use super::{Api, SharedApi, shared_parameters};
 use crate::openapi::refusals::{OneRefusals, ReportsRefusals};
@@ -33,8 +33,8 @@ const KNOWN: [&str; 10] = [
 /// The parameters of a single report.
 const KNOWN_OF_ONE: [&str; 1] = ["format"];
 /// Descriptions of a valid transid and of a valid batchid, for error messages.
-const TRANSID: &str = "the transid of a send's answer: m_ and 13 characters";
-const BATCHID: &str = "the batchid of an upload's answer: b_ and 13 characters";
+const TRANSID: &str = "the transid from the answer to a send: m_ and 13 characters";
+const BATCHID: &str = "the batchid from the answer to an upload: b_ and 13 characters";
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = Reports)]
@@ -73,7 +73,7 @@ pub enum Reports {
     One { transid: Transid, as_csv: bool },
 }
 
-impl Question for Reports {
+impl GetParameters for Reports {
     fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         let Some(id) = id else {
             let parameters = Parameters::of_query(&KNOWN, query);
@@ -109,7 +109,7 @@ impl Question for Reports {
         ("to" = Option<schemas::Since>, Query, description = "Accepted before this time."),
         ("limit" = Option<schemas::Limit>, Query),
         ("cursor" = Option<schemas::Transid>, Query,
-            description = "The next of the previous response."),
+            description = "The value of next in the previous response."),
         ("format" = Option<schemas::Format>, Query),
     ),
     responses(
@@ -123,8 +123,8 @@ impl Question for Reports {
         ReportsRefusals,
     ),
 )]
-pub async fn list(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked).await)
+pub async fn list(State(api): State<SharedApi>, request: Get<Reports>) -> Answer {
+    request.address.answer(&api, find(&api, &request).await)
 }
 
 /// Returns one message with its timeline and an explanation of its charge.
@@ -148,8 +148,8 @@ pub async fn list(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer
         OneRefusals,
     ),
 )]
-pub async fn one(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked).await)
+pub async fn one(State(api): State<SharedApi>, request: Get<Reports>) -> Answer {
+    request.address.answer(&api, find(&api, &request).await)
 }
 
 /// Returns an example of a message for the OpenAPI document.
@@ -178,9 +178,9 @@ fn detailed_example() -> serde_json::Value {
     message
 }
 
-async fn find(api: &Api, asked: &Asked<Reports>) -> Result<Answer, Failure> {
-    let access = &asked.access;
-    match &asked.question {
+async fn find(api: &Api, request: &Get<Reports>) -> Result<Answer, Failure> {
+    let access = &request.access;
+    match &request.parameters {
         Reports::List { filter, as_csv } => find_list(api, access, filter, *as_csv).await,
         Reports::One { transid, as_csv } => find_one(api, access, *transid, *as_csv).await,
     }

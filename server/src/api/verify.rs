@@ -62,7 +62,7 @@ struct Started<'a> {
     warnings: Vec<&'static str>,
     #[schema(value_type = schemas::VerifyId)]
     verifyid: String,
-    /// From when on the code isn't accepted any more.
+    /// When the code expires.
     expires_at: DateTime,
 }
 

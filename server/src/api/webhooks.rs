@@ -11,10 +11,10 @@ use utoipa::ToSchema;
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
 use super::events::types;
+use super::get::{Get, GetParameters};
 use super::listing::{self, time};
 use super::parameters::Parameters;
 use super::post::{self, Posted};
-use super::question::{Asked, Question};
 use super::{Api, SharedApi, shared_parameters};
 use crate::json::{DateTime, shown};
 use crate::openapi::refusals::{OneRefusals, WebhookRefusals};
@@ -35,7 +35,8 @@ shown! {
         #[schema(value_type = schemas::WebhookId)]
         webhookid: String = record.webhookid.to_string(),
         url: String = record.url,
-        /// The types of the events that it gets. Null means all types except message.submitted.
+        /// The types of events that the endpoint gets. Null means all types except
+        /// message.submitted.
         #[schema(value_type = Option<Vec<schemas::EventType>>, required)]
         events: Option<Vec<&'static str>> = record.events.map(codes),
         #[schema(value_type = schemas::WebhookStatus)]
@@ -154,7 +155,7 @@ pub enum Webhooks {
     One(WebhookId, i64),
 }
 
-impl Question for Webhooks {
+impl GetParameters for Webhooks {
     fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         let Some(id) = id else {
             Parameters::of_query(&[], query).refuse_unknown()?;
@@ -183,8 +184,8 @@ impl Question for Webhooks {
         OneRefusals,
     ),
 )]
-pub async fn list(State(api): State<SharedApi>, asked: Asked<Webhooks>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked).await)
+pub async fn list(State(api): State<SharedApi>, request: Get<Webhooks>) -> Answer {
+    request.address.answer(&api, find(&api, &request).await)
 }
 
 /// Returns an endpoint and its newest attempts.
@@ -211,20 +212,20 @@ pub async fn list(State(api): State<SharedApi>, asked: Asked<Webhooks>) -> Answe
         OneRefusals,
     ),
 )]
-pub async fn one(State(api): State<SharedApi>, asked: Asked<Webhooks>) -> Answer {
-    asked.address.answer(&api, find(&api, &asked).await)
+pub async fn one(State(api): State<SharedApi>, request: Get<Webhooks>) -> Answer {
+    request.address.answer(&api, find(&api, &request).await)
 }
 
-async fn find(api: &Api, asked: &Asked<Webhooks>) -> Result<Answer, Failure> {
+async fn find(api: &Api, request: &Get<Webhooks>) -> Result<Answer, Failure> {
     let webhooks = api.service.webhooks();
-    match asked.question {
+    match request.parameters {
         Webhooks::List => {
-            let found = webhooks.endpoints(&asked.access).await.map_err(failure)?;
+            let found = webhooks.endpoints(&request.access).await.map_err(failure)?;
             let webhooks = found.into_iter().map(Webhook::from).collect();
             Ok(answer::json(&ListAnswer { head: Head::success(), webhooks }))
         }
         Webhooks::One(id, limit) => {
-            let found = webhooks.endpoint(&asked.access, id, limit).await.map_err(failure)?;
+            let found = webhooks.endpoint(&request.access, id, limit).await.map_err(failure)?;
             Ok(answer::json(&OneAnswer {
                 head: Head::success(),
                 webhook: found.0.into(),

@@ -90,7 +90,7 @@ pub struct InboundReport {
     pub deliveries: Vec<::smpp::DeliveryHandle>,
 }
 
-/// Returns the value of the placeholder `{application}`. It is empty in a test by staff.
+/// Returns the value of the placeholder `{application}`. Empty for a test message by staff.
 fn application(message: &Claimed) -> String {
     message.reference.map_or_else(String::new, |reference| reference.to_string())
 }
@@ -112,15 +112,15 @@ fn escaped(text: &[u8], chars_max: usize) -> String {
     escaped.chars().take(chars_max).collect()
 }
 
-/// Returns the last time at which a submit may begin. Its answer may take `answer`, and must come
-/// before the lease ends.
+/// Returns the last time at which a submit may begin, so that its answer comes before the lease
+/// ends even if it takes `answer`.
 fn last_start(lease: Lease, answer: Duration) -> Instant {
     let not_after = Instant::from_std(lease.not_after);
     not_after.checked_sub(answer).unwrap_or(not_after)
 }
 
-/// Whether something is logged now that is logged at most once in an interval. `last` is when it was
-/// logged last.
+/// Whether to log something now that is logged at most once in an interval. `last` is the time of
+/// the last log line.
 fn is_due(last: &mut Option<Instant>, interval: Duration) -> bool {
     let is_due = last.is_none_or(|at| at.elapsed() >= interval);
     if is_due {
@@ -132,8 +132,8 @@ fn is_due(last: &mut Option<Instant>, interval: Duration) -> bool {
 /// A fault in words, and when it was last seen if that is known.
 type SeenFault = Option<(String, Option<Instant>)>;
 
-/// Returns both faults of a connection as one, with the time of the first one. The second one
-/// doesn't hide the first one, although each message shows it anew.
+/// Returns both faults of a connection as one, with the time of the first one. Each message renews
+/// the second fault, so on its own it would hide the first one.
 fn with_both(first: SeenFault, second: SeenFault) -> SeenFault {
     match (first, second) {
         (Some((first, seen)), Some((second, at))) => {

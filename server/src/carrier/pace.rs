@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 /// At most this much unused time is saved up for later messages.
 const CATCH_UP: Duration = Duration::from_secs(1);
-/// The longest time that a message waits before it is tried again. It bounds how long messages wait
-/// after the rate was raised.
+/// The longest wait before a message is tried again. So after an increase of the rate, no message
+/// waits longer than this.
 const WAIT_MAX: Duration = Duration::from_mins(1);
 /// With more senders than this, those that have sent nothing lately are forgotten.
 const SENDERS_MAX: usize = 1000;
@@ -43,16 +43,15 @@ impl Paces {
         }
     }
 
-    /// Returns how long a message with this many segments must wait because of its sender. Counts
-    /// the message if it needn't.
+    /// Returns how long a message with this many segments must wait because of its sender's rate.
+    /// Counts the message if it needn't wait.
     pub fn wait(&self, sender: &str, segments: usize) -> Option<Duration> {
         self.each_sender.as_ref()?.wait(sender, segments)
     }
 }
 
-/// A rate limit that holds for each sender, over all connections of a carrier, also with other
-/// processes. Segments that must wait are put back into the queue, so that they don't take the
-/// slots of other senders.
+/// The rate limit of each sender. All connections of a carrier share it, in all processes. Messages
+/// that must wait go back into the queue, so that they don't take the slots of other senders.
 pub struct SenderPace {
     rate: u32,
     processes: AtomicU32,
@@ -72,7 +71,7 @@ impl SenderPace {
         (rate > 0).then(|| Arc::new(Self::new(rate)))
     }
 
-    /// Returns how long a message with this many segments must wait. Counts it if it needn't.
+    /// Returns how long a message with this many segments must wait. Counts it if it needn't wait.
     pub fn wait(&self, sender: &str, segments: usize) -> Option<Duration> {
         self.turn(sender, segments, Instant::now())
     }

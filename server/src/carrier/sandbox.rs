@@ -26,9 +26,9 @@ const WINDOW: usize = 1024;
 /// The maximum number of receipts in one report.
 const RECEIPTS_MAX: usize = 500;
 
-/// Returns the outcome for a number. Reserved local numbers have their own outcome; all other
-/// numbers are delivered. For some reserved numbers, the API refuses the request of a test key. If
-/// a message to such a number gets here, it is delivered.
+/// Returns the outcome for a number. Reserved local numbers have outcomes of their own; messages to
+/// other numbers are delivered. For some reserved numbers, the API answers a test key with an
+/// error. A message to such a number that gets here anyway is delivered.
 fn outcome(number: &Number) -> TestNumber {
     match TestNumber::of(number) {
         None | Some(TestNumber::Answers(_)) => TestNumber::Delivered,
@@ -66,7 +66,7 @@ struct Inner {
     /// The messages of those answers, until they are stored.
     submitted: HashMap<Transid, Claimed>,
     due: BinaryHeap<Reverse<Due>>,
-    /// Messages whose first attempt was refused. A restart only adds an attempt.
+    /// Messages whose first attempt was refused. After a restart, the next attempt is refused, too.
     attempted: HashSet<Transid>,
     /// Answers that follow the receipts of their messages.
     after_receipt: HashMap<Transid, Submitted>,
@@ -148,7 +148,7 @@ impl Sandbox {
         {
             let Some(Reverse(due)) = inner.due.pop() else { break };
             let is_answered = due.outcome == TestNumber::Answering;
-            // The answer is in the next report, when this one is stored.
+            // The answer is in the next report, so that the receipt is stored first.
             let answer = inner.after_receipt.remove(&due.id);
             inner.answered.extend(answer);
             let receipts = if is_answered { &mut report.answered } else { &mut report.receipts };
@@ -211,7 +211,7 @@ impl Due {
 }
 
 impl Inner {
-    /// Adds a receipt, which is due by the clock of its message.
+    /// Adds a receipt. If it is for a test message, it is due by the clock of the test key.
     fn expect(&mut self, mut due: Due) {
         let real = TestClock::default();
         let clock = self.clocks.get(&due.application_id).filter(|_| due.test).unwrap_or(&real);

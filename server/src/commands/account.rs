@@ -51,7 +51,7 @@ pub async fn run(
     }
 }
 
-/// Makes a change and prints the changed account. A person gets one sentence.
+/// Makes a change, and prints the changed account. Without `--json`, prints one sentence.
 async fn change(service: &Service, command: Account, output: Output) -> Result<(), CommandError> {
     let (actor, accounts) = (Actor::CommandLine, service.accounts());
     let (email, change, done) = match command {

@@ -27,7 +27,7 @@ const DATABASE: &str = "heliograph.db";
 
 type Result<T> = std::result::Result<T, CommandError>;
 
-/// The error without what it is about.
+/// The reason for a failure. The caller adds the name of the file.
 type Why = String;
 
 /// Makes a backup, which is encrypted if there are recipients.
@@ -65,7 +65,7 @@ pub async fn backup(
     })?)
 }
 
-/// Restores a backup. `key_file` has the key of an encrypted one.
+/// Restores a backup. `key_file` contains the key if the backup is encrypted.
 pub fn restore(
     settings: &Settings,
     file: &Path,
@@ -98,8 +98,8 @@ async fn copy(service: &Service, file: &Path) -> std::result::Result<(), Why> {
     copied.map_err(|error| error.for_operator().clone())
 }
 
-/// Copies a SQLite database and its uploads into an archive, which is encrypted. Until then, the
-/// copy is in the folder that has the database's uploads, too.
+/// Copies a SQLite database and its uploads into an encrypted archive. The unencrypted copy is in a
+/// temporary folder in `data_dir`, where the uploads are, too.
 async fn copy_encrypted(
     service: &Service,
     data_dir: &Path,
@@ -147,12 +147,12 @@ fn unpack(encrypted: &Encrypted, folder: &Path) -> std::result::Result<PathBuf, 
     let database = folder.join(DATABASE);
     if unpacked.is_err() || !database.exists() {
         let error = unpacked.err().map_or_else(String::new, |error| format!(" ({error})"));
-        return Err(format!("it is no backup of a SQLite database{error}"));
+        return Err(format!("it isn't a backup of a SQLite database{error}"));
     }
     Ok(database)
 }
 
-/// Creates a folder that only its owner may read, and that is removed when it is dropped.
+/// Creates a folder that only its owner may read. It is removed on drop.
 fn temporary(data_dir: &Path) -> std::result::Result<TempDir, Why> {
     let mut new = tempfile::Builder::new();
     new.prefix("backup-").permissions(Permissions::from_mode(0o700));
@@ -243,7 +243,7 @@ fn run(mut command: Command, file: Option<&Path>) -> std::result::Result<String,
     Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
-/// A tool that runs. Its errors go into a file, because it would wait for a reader of a pipe.
+/// A running tool. Its errors go into a file, because a full pipe without a reader would block it.
 struct Running {
     name: String,
     child: Child,

@@ -62,14 +62,14 @@ shown! {
 
 shown! {
     struct CountedReason from counted: CountedRefusal {
-        /// The code, with its words if it has some.
+        /// The code, with a description if it is a known SMPP status.
         reason: String = counted.reason,
         count: u64 = counted.count,
     }
 }
 
 shown! {
-    /// The figures of a carrier over some time.
+    /// The figures of a carrier for one period.
     struct Figures from counts: &CarrierCounts {
         #[serde(flatten)]
         counts: BTreeMap<&'static str, u64> =
@@ -87,10 +87,10 @@ impl Figures {
 }
 
 /// Explains which events the figures count.
-const COUNTED: &str = "ACCEPTED to UNANSWERED count submits: each part of a long message, and each \
-                       attempt. DELIVERED to EXPIRED count receipts.";
+const COUNTED: &str = "The columns from ACCEPTED to UNANSWERED count submits: one for each segment \
+                       and attempt. DELIVERED, FAILED and EXPIRED count receipts.";
 
-/// The figures of some time, with its name.
+/// The figures of a period, with its name.
 type FiguresRow<'a> = (&'static str, &'a Figures);
 
 fn figures_table(carrier: &Shown) -> String {
@@ -126,7 +126,7 @@ shown! {
     /// The receipts and answers of a carrier as the command line shows them.
     struct ReceiptList from found: CarrierReceipts {
         carrier: String = found.carrier,
-        /// Of the last day, as far as they were counted.
+        /// The number of unmatched receipts in the last day.
         unmatched: usize = found.unmatched,
         suggestions: Vec<Suggestion> = found.suggestions.into_iter().map(Into::into).collect(),
         receipts: Vec<Receipt> = found.receipts.into_iter().map(Into::into).collect(),
@@ -211,7 +211,7 @@ pub async fn run(
     output: Output,
 ) -> Result<(), CommandError> {
     let delivery = service.delivery();
-    // The settings may have a fault. Then they name no carriers.
+    // If the settings have a fault, the carriers are unknown. The database knows those in service.
     let carriers = async || match settings.fault {
         Some(_) => delivery.served_carriers().await,
         None => delivery.carriers().await,
@@ -310,7 +310,7 @@ fn sentence(done: &Done) -> String {
     let name = &done.name;
     match (done.drained, done.changed) {
         (true, true) => format!("{name} is drained: it gets no messages until it is resumed."),
-        (true, false) => format!("{name} was drained before."),
+        (true, false) => format!("{name} is already drained."),
         (false, true) => format!("{name} is resumed."),
         (false, false) => format!("{name} wasn't drained."),
     }
@@ -346,7 +346,7 @@ fn candidate_table(candidates: &[(&Receipt, &Candidate)]) -> String {
         &[
             ("RECEIPT", |(receipt, _)| or_dash(receipt.written_id.as_deref())),
             ("MAY BE FOR", |(_, shown)| format!("{} {}", shown.transid, shown.segment)),
-            ("ITS ID", |(_, shown)| or_dash(shown.carrier_id.as_deref())),
+            ("CARRIER'S ID", |(_, shown)| or_dash(shown.carrier_id.as_deref())),
             ("SUBMITTED", |(_, shown)| shown.submitted_at.0.to_table()),
             ("SAME NUMBER", |(_, shown)| if shown.is_to_number { "yes" } else { "no" }.to_owned()),
         ],
@@ -377,8 +377,8 @@ fn show(carriers: Vec<CarrierRecord>, name: &str, output: Output) -> Result<(), 
             ("Reason", or_dash(carrier.reason.as_deref())),
             ("Waiting", carrier.waiting.to_string()),
             ("Unmatched receipts", carrier.receipts_unmatched.to_string()),
-            ("Matched later", carrier.receipts_matched.to_string()),
-            ("Unknown states", carrier.receipts_unknown_state.to_string()),
+            ("Receipts matched later", carrier.receipts_matched.to_string()),
+            ("Receipts of unknown state", carrier.receipts_unknown_state.to_string()),
         ];
         if let Some(at) = &carrier.held_since {
             let held = format!("{}; run `heliograph message reconcile`", at.0.to_table());
@@ -410,9 +410,9 @@ fn connection_table(connections: &[(&str, &Connection)]) -> String {
             ("STATE", |(_, shown)| shown.state.to_owned()),
             ("SINCE", |(_, shown)| shown.since.0.to_table()),
             ("WINDOW", |(_, shown)| format!("{}/{}", shown.in_flight, shown.window)),
-            ("PER SECOND", |(_, shown)| shown.rate.to_string()),
+            ("ANSWERS/S", |(_, shown)| shown.rate.to_string()),
             ("THROTTLED", |(_, shown)| shown.throttled.to_string()),
-            ("SEEN", |(_, shown)| {
+            ("LAST ERROR AT", |(_, shown)| {
                 let at = shown.last_error_at.map(|at| at.0.to_table());
                 or_dash(at.as_deref())
             }),

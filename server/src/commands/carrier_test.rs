@@ -37,7 +37,7 @@ struct Step {
 #[derive(Serialize)]
 struct Traced {
     at: DateTime,
-    /// The number of the process, and of its connection.
+    /// The number of the process.
     node: i64,
     connection: String,
     sent: bool,
@@ -101,7 +101,7 @@ async fn follow_test(
                 return Ok((state == AnswerState::Done, steps));
             }
         }
-        // The process that has the command may answer later than those that refuse it.
+        // The process that runs the command may answer later than those that refuse it.
         let all_refused = refusals.len() >= processes;
         let timeout = if is_taken { TEST_TIMEOUT } else { ANSWERS_TIMEOUT };
         if !is_taken && all_refused || begun.elapsed() > timeout {

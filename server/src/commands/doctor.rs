@@ -188,7 +188,7 @@ fn of_clock(now: Timestamp, examined: Option<&Examination>) -> Finding {
     let newest_ms = examined.and_then(|found| Some(found.installation.as_ref()?.newest_ahead_ms));
     let server_ms = examined.and_then(|found| found.clock_ahead_ms);
     if now.unix_ms() < BEFORE_RELEASE_MS {
-        let text = format!("it shows {} UTC, which is past. {SET_CLOCK}", now.to_table());
+        let text = format!("it shows {} UTC, which is in the past. {SET_CLOCK}", now.to_table());
         return Finding::fault(CHECK, text);
     }
     if let Some(ms) = newest_ms.filter(|ms| *ms > NEWEST_AHEAD_MS) {
@@ -199,12 +199,14 @@ fn of_clock(now: Timestamp, examined: Option<&Examination>) -> Finding {
     match server_ms {
         Some(ms) if ms.abs() > CLOCKS_APART_MS => {
             let text = format!(
-                "it is {ms} ms ahead of the database server's, which is used. Set the wrong one, \
-                 and keep both right with chrony or systemd-timesyncd"
+                "it is {ms} ms ahead of the database server's clock, which Heliograph uses. Set \
+                 the wrong one, and keep both right with chrony or systemd-timesyncd"
             );
             Finding::warning(CHECK, text)
         }
-        Some(ms) => Finding::ok(CHECK, format!("it is {ms} ms ahead of the database server's")),
+        Some(ms) => {
+            Finding::ok(CHECK, format!("it is {ms} ms ahead of the database server's clock"))
+        }
         None => Finding::ok(CHECK, format!("it shows {} UTC", now.to_table())),
     }
 }
@@ -253,7 +255,7 @@ fn of_installation(found: &Installation) -> [Finding; 3] {
         Finding::warning("backup", text)
     } else {
         let hours = age_ms / HOUR_MS;
-        Finding::ok("backup", format!("the last one, or the first start, is {hours} hours ago"))
+        Finding::ok("backup", format!("the last one, or the first start, was {hours} hours ago"))
     };
     [key, hold, backup]
 }
@@ -275,7 +277,7 @@ async fn of_carrier(carrier: &CarrierSettings) -> Vec<Finding> {
                 Err(error) => Err(error.to_string()),
             };
             vec![match probed {
-                Ok(()) => Finding::ok(&check, "its host answers; no message was tried"),
+                Ok(()) => Finding::ok(&check, "its host answers; no message was sent"),
                 Err(fault) => Finding::fault(&check, fault),
             }]
         }
@@ -283,7 +285,7 @@ async fn of_carrier(carrier: &CarrierSettings) -> Vec<Finding> {
     }
 }
 
-/// Repeats what a running process says of a connection, unless it is bound.
+/// Reports the state that a running process has stored for a connection, unless it is bound.
 fn of_connection(connection: &ConnectionRecord, now: Timestamp) -> Option<Finding> {
     if connection.state == ConnectionState::Bound {
         return None;
@@ -306,7 +308,7 @@ fn of_connection(connection: &ConnectionRecord, now: Timestamp) -> Option<Findin
     Some(Finding::fault(&format!("carrier {}", connection.carrier), text))
 }
 
-/// Warns of a carrier's receipts that say nothing about our messages.
+/// Warns about a carrier's receipts that match no message or have an unknown state.
 fn of_receipts(receipts: &UselessReceipts) -> Vec<Finding> {
     let UselessReceipts { carrier, unmatched, unknown_state } = receipts;
     let check = format!("carrier {carrier}");
@@ -334,7 +336,7 @@ async fn of_mail(settings: &Settings) -> Finding {
         return Finding::warning(CHECK, text);
     };
     match Mailer::with_timeout(server, MAIL_TIMEOUT).check().await {
-        Ok(()) => Finding::ok(CHECK, "the mail server takes mails"),
+        Ok(()) => Finding::ok(CHECK, "the mail server accepts mails"),
         Err(refused) => {
             let text = format!("{}. Check smtp_url and the mail server", refused.why);
             Finding::fault(CHECK, text)

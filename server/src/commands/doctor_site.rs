@@ -15,8 +15,8 @@ use crate::web::Knock;
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How far the clock of the proxy may differ from the time of the request, in milliseconds. The
-/// answer's `Date` has whole seconds, and is as late as the answer.
+/// How far the answer's `Date` may differ from the time of the request, in milliseconds. `Date` has
+/// whole seconds, and is as late as the answer.
 const CLOCKS_APART_MS: i64 = 30_000;
 
 /// Asks the process of these settings whether it is ready, and requests a page at the base URL.
@@ -129,7 +129,7 @@ fn status(answer: &Response) -> String {
     to.map_or_else(|| answer.status().to_string(), |to| format!("{} to {to}", answer.status()))
 }
 
-/// Warns if the answer's date is another time than this machine's.
+/// Warns if the answer's date differs from this machine's time.
 fn clock(answer: &Response, now: Timestamp) -> Option<Finding> {
     let date = answer.headers().get(DATE)?.to_str().ok()?;
     let at = httpdate::parse_http_date(date).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -144,7 +144,7 @@ fn clock(answer: &Response, now: Timestamp) -> Option<Finding> {
     })
 }
 
-/// Returns the clearest of the errors behind a failed request.
+/// Returns the innermost cause of a failed request, which says most.
 fn innermost(error: &reqwest::Error) -> String {
     let mut clearest: &dyn Error = error;
     while let Some(source) = clearest.source() {

@@ -16,7 +16,7 @@ const START: &[u8] = b"age-encryption.org/";
 const EXISTS: &str = "the file exists already; choose another name";
 const CHANGED: &str = "it is cut off, or was changed since it was made; use another backup";
 
-/// Reads the recipients of the command line and of a file with one a line.
+/// Reads the recipients of the command line and of a file with one per line.
 pub fn recipients(named: &[String], file: Option<&Path>) -> Result<Vec<Recipient>> {
     let listed = match file {
         Some(file) => {
@@ -39,8 +39,8 @@ pub fn recipients(named: &[String], file: Option<&Path>) -> Result<Vec<Recipient
     }
 }
 
-/// A file that is being written, which only its owner may read. It gets its name once it is whole.
-/// Until then it is removed when it is dropped.
+/// A file that is being written, which only its owner may read. It gets its final name once it is
+/// complete. If it is dropped before, it is removed.
 pub struct NewFile {
     file: PathBuf,
     part: NamedTempFile,
@@ -57,12 +57,12 @@ impl NewFile {
         Ok(Self { file: file.to_owned(), part: part.map_err(|error| error.to_string())? })
     }
 
-    /// Returns the path of the file until it is whole.
+    /// Returns the path of the incomplete file.
     pub fn part(&self) -> &Path {
         self.part.path()
     }
 
-    /// Gives the file its name, unless another file has got it meanwhile.
+    /// Gives the file its final name, unless another file has that name meanwhile.
     pub fn publish(self) -> Result<()> {
         self.part.as_file().sync_all().map_err(|error| error.to_string())?;
         self.part.persist_noclobber(&self.file).map_err(|error| match error.error.kind() {
@@ -95,7 +95,7 @@ impl Encrypting {
         Ok(Self { new, writer: writer.map_err(|error| error.to_string())? })
     }
 
-    /// Returns where to write what is encrypted.
+    /// Returns the writer that encrypts.
     pub fn writer(&mut self) -> &mut StreamWriter<File> {
         &mut self.writer
     }
@@ -115,8 +115,8 @@ pub struct Encrypted {
 }
 
 impl Encrypted {
-    /// Returns the encrypted file, after it was read whole. Returns `None` if the file isn't
-    /// encrypted. `key_file` is a file as `age-keygen` writes it.
+    /// Decrypts the file once to check that it is complete. Returns `None` if the file isn't
+    /// encrypted. `key_file` is a file that `age-keygen` wrote.
     pub fn checked(file: &Path, key_file: Option<&Path>) -> Result<Option<Self>> {
         let mut start = Vec::new();
         let opened =
@@ -137,7 +137,7 @@ impl Encrypted {
         let keys = keys.map_err(|error| refused(error.to_string()))?;
         let identities = keys.into_identities().map_err(|error| refused(error.to_string()))?;
         let encrypted = Self { file: file.to_owned(), identities, key_file: key_file.to_owned() };
-        // Only the end of the file shows whether it is whole.
+        // Only the end of the file shows whether it is complete.
         std::io::copy(&mut encrypted.open()?, &mut std::io::sink())
             .map_err(|_| CHANGED.to_owned())?;
         Ok(Some(encrypted))

@@ -85,8 +85,8 @@ async fn show(service: &Service, output: Output) -> Result<(), CommandError> {
     Ok(output.print(&shown, |shown| match &shown.held_since {
         None => "Messages aren't held.".to_owned(),
         Some(since) => format!(
-            "All messages are held since {}. {} of them may have been sent before: sort them with \
-             --receipts, --export, --discard-older-than and --rest.",
+            "All messages have been held since {}. {} of them may have been sent before: sort them \
+             with --receipts, --export, --discard-older-than and --rest.",
             since.0.to_table(),
             shown.waiting,
         ),
@@ -104,7 +104,7 @@ fn read(file: &Path) -> Result<Vec<ExportLine>, CommandError> {
         |name: &str| header.iter().position(|known| known.trim().eq_ignore_ascii_case(name));
     let [transid, number, time, id] = ["transid", "number", "time", "id"].map(place);
     if transid.is_none() && number.is_none() {
-        return Err(refused("the first line names no column transid or number".to_owned()));
+        return Err(refused("the first line has no column transid or number".to_owned()));
     }
     let mut lines = Vec::new();
     for (index, record) in reader.records().enumerate() {
@@ -129,7 +129,7 @@ fn read(file: &Path) -> Result<Vec<ExportLine>, CommandError> {
             carrier_message_id: field(id).map(str::to_owned),
         };
         if line.transid.is_none() && line.number.is_empty() {
-            return Err(refused("neither a transid nor a number"));
+            return Err(refused("the line has neither a transid nor a number"));
         }
         lines.push(line);
     }

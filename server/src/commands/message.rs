@@ -17,9 +17,9 @@ struct Shown<'a> {
     account: String,
     reference: String,
     carrier: Option<String>,
-    /// The carrier that it waits for, and what is wrong with it.
+    /// The carrier that the message waits for, and why it waits.
     waits_for: Option<String>,
-    /// Its `message` is empty unless the text was requested.
+    /// The field `message` is empty unless the text was requested.
     #[serde(flatten)]
     report: Report<'a>,
     /// The number of characters in the text.
@@ -75,7 +75,7 @@ const SEGMENTS: [Column<SegmentLine>; 7] = [
     ("STATUS", |segment| segment.status.to_owned()),
     ("ERROR", |segment| or_dash(segment.error.as_deref())),
     ("SUBMITS", |segment| segment.submits.to_string()),
-    ("LAST", |segment| segment.submitted_at.0.to_table()),
+    ("SUBMITTED", |segment| segment.submitted_at.0.to_table()),
 ];
 
 pub async fn run(service: &Service, command: Message, output: Output) -> Result<(), CommandError> {
@@ -131,7 +131,7 @@ async fn unknown(
     let lines: Vec<UnknownLine> = found.into_iter().map(Into::into).collect();
     Ok(output.print(&lines, |lines| {
         if lines.is_empty() {
-            return "No message is unknown.".to_owned();
+            return "No message has an unknown outcome.".to_owned();
         }
         format!(
             "{}\n\nAsk the carrier, then decide: heliograph message settle TRANSID... --as \

@@ -19,7 +19,7 @@ shown! {
         batches: Vec<Batch> = found.batches.into_iter().map(Batch::from).collect(),
         deposits: Vec<Deposit> = found.deposits.into_iter().map(Deposit::from).collect(),
         messages: Vec<Message> = found.messages.into_iter().map(Message::from).collect(),
-        /// True if the time was up before the messages of every application were searched.
+        /// True if the search timed out before it reached every application's messages.
         incomplete: bool = found.incomplete,
     }
 }
@@ -153,8 +153,8 @@ fn words(shown: &Shown) -> String {
         parts.push("Nothing was found.".to_owned());
     }
     if shown.incomplete {
-        let sentence = "The time was up before every application's messages were searched. \
-                        Write the email or the reference before the number or request id.";
+        let sentence = "The search timed out before it reached every application's messages. \
+                        Write the email or the reference before the number or request ID.";
         parts.push(sentence.to_owned());
     }
     parts.join("\n\n")

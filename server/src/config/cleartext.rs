@@ -25,7 +25,7 @@ impl Cleartext {
     const ALL: [Self; 5] =
         [Self::Ops, Self::Postgres, Self::HttpCarriers, Self::SmppCarriers, Self::BaseUrl];
 
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Ops => "ops",
             Self::Postgres => "postgres",
@@ -41,7 +41,7 @@ impl FromStr for Cleartext {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let mut all = Self::ALL.into_iter();
-        all.find(|way| way.word() == text).ok_or(())
+        all.find(|way| way.as_str() == text).ok_or(())
     }
 }
 
@@ -56,8 +56,8 @@ impl Allowed {
         let ways = words.filter(|word| !word.is_empty()).map(str::parse);
         let ways: Result<_, ()> = ways.collect();
         ways.map(Self).map_err(|()| {
-            let words = Cleartext::ALL.map(Cleartext::word).join(", ");
-            ConfigError::new(format!("allow_cleartext must be a list of {words}"))
+            let codes = Cleartext::ALL.map(Cleartext::as_str).join(", ");
+            ConfigError::new(format!("allow_cleartext must be a list of any of {codes}"))
         })
     }
 
@@ -65,9 +65,9 @@ impl Allowed {
         if harmless || self.0.contains(&way) {
             return Ok(());
         }
-        let word = way.word();
+        let code = way.as_str();
         Err(ConfigError::new(format!(
-            "{fault}. If nobody else has access to that network, set allow_cleartext={word} instead"
+            "{fault}. If nobody else has access to that network, set allow_cleartext={code} instead"
         )))
     }
 

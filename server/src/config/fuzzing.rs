@@ -1,4 +1,4 @@
-//! A door to the settings, for the crate `fuzz`.
+//! Access to the settings for the crate `fuzz`.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::{Settings, Source, layers};
 pub fn settings(file: &Path) -> Result<Vec<(String, String)>, String> {
     let environment = std::iter::empty();
     let settings = Settings::load(Some(file), environment, &[]).map_err(|e| e.to_string())?;
-    // Must work for any settings.
+    // Neither call may panic, whatever the settings are.
     settings.of_demo().shown();
     let set = settings.values.into_iter().filter(|(name, value)| {
         value.source == Source::File && !layers::SECRETS.contains(&name.as_str())

@@ -47,24 +47,25 @@ const CONNECTIONS_LIMIT: usize = 1_000_000;
 const ADDRESSES_PER_NETWORK: usize = 4;
 /// The highest `requests_per_second`.
 const REQUESTS_LIMIT: u32 = 1_000_000;
-/// The limits of `stop_delay_seconds`. A proxy checks us every second or two.
+/// The limits of `stop_delay_seconds`. A proxy checks the server's health every second or two, so a
+/// minute is enough.
 const STOP_DELAY_LIMITS_S: RangeInclusive<u64> = 0..=60;
 /// The limits of `history_days`. Segments and their carrier message IDs are kept for a week, and a
 /// message lives for two days.
 const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 /// The limits of `event_days`. An event is attempted for more than two days, and an endpoint that
-/// is enabled again gets those of three days.
+/// is enabled again gets the events of the last three days.
 const EVENT_LIMITS_DAYS: RangeInclusive<i64> = 4..=3650;
 const RAW_RECEIPTS_LIMITS_DAYS: RangeInclusive<i64> = 0..=365;
-/// The limits of `text_days` and `mask_numbers_days`, if they aren't 0. An event about an inbound
-/// message reads it at each attempt, so it must stay as long as events.
+/// The limits of `text_days` and `mask_numbers_days`, if they aren't 0. Each attempt to deliver an
+/// event about an inbound message reads the message, which must still be whole then.
 const REDACTION_LIMITS_DAYS: RangeInclusive<i64> = 4..=36_500;
 /// The limits of `mail_days` and `security_event_days`.
 const ACCOUNT_DATA_LIMITS_DAYS: RangeInclusive<i64> = 1..=3650;
 const CALL_LOG_LIMITS_DAYS: RangeInclusive<i64> = 0..=3650;
-/// The limits of `lease_seconds`. The timeouts of carriers shrink with the lease, but the time for
-/// the rest of a partly written submit doesn't. After a crash, the claimed messages wait until the
-/// lease ends.
+/// The limits of `lease_seconds`. Carriers' timeouts shrink with the lease, but the time to finish
+/// a partly written submit doesn't, so the lease can't be very short. After a crash, claimed
+/// messages wait until their lease ends, so it can't be very long either.
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
 /// The limits of `changes_at_once`.
 const CHANGES_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
@@ -147,7 +148,7 @@ pub struct Settings {
     pub carriers: Carriers,
     /// The settings file that was read, if there is one.
     pub file: Option<PathBuf>,
-    /// The faults of the file's carriers or routes, or of the whole file, if they were left out.
+    /// The faults because of which carriers and routes, or the whole file, were left out.
     pub fault: Option<String>,
     values: Values,
     tables_shown: carriers::Shown,
@@ -167,8 +168,9 @@ impl Settings {
         Ok(Self { given: (config_flag.map(Path::to_owned), flags.to_vec()), ..settings })
     }
 
-    /// Reads the settings for a command that needs no carriers, if a fault keeps [`Self::load`] from
-    /// reading the file. Leaves out carriers and routes, and the whole file if `file` is false.
+    /// Reads the settings for a command that needs no carriers, if a fault keeps [`Self::load`]
+    /// from reading the file. Leaves out carriers and routes, and the whole file if `file` is
+    /// false.
     pub fn load_rest(
         config_flag: Option<&Path>,
         file: bool,
@@ -189,7 +191,7 @@ impl Settings {
         Self::load(file.as_deref(), std::env::vars_os(), flags)
     }
 
-    /// Returns the names of the settings, carriers and routes aside, that have another value.
+    /// Returns the names of the settings with another value. Ignores carriers and routes.
     pub fn changed_values(&self, other: &Self) -> String {
         let text = |values: &Values, name: &str| values.get(name).map(|value| value.text.clone());
         let changed = (other.values.keys())

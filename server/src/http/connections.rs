@@ -6,7 +6,8 @@
 //! from the network with the most connections and, within that network, from the address with the
 //! most. Of that address's connections, the one that has been idle for longest is closed. So
 //! clients with many connections make room for clients with few. If the new connection comes from
-//! the address with the most, it is refused instead.
+//! the address with the most, it is refused instead. The connections of all trusted proxies count
+//! as one network, of which only idle ones are closed.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -75,11 +75,11 @@ schemas! {
         .pattern(Some("^[!-~]([ -~]*[!-~])?$"))
         .examples([json!("order-4711")])
         .build();
-    Transid = id("m_", "A message's id.");
-    BatchId = id("b_", "A batch's id.");
-    InboundId = id("i_", "The id of a message from a handset.");
-    WebhookId = id("w_", "An endpoint's id.");
-    VerifyId = id("v_", "A verification's id.");
+    Transid = id("m_", "A message's ID.");
+    BatchId = id("b_", "A batch's ID.");
+    InboundId = id("i_", "The ID of a message from a handset.");
+    WebhookId = id("w_", "An endpoint's ID.");
+    VerifyId = id("v_", "A verification's ID.");
     CodeLocale = text(&format!("The language of the text: {}, with or without a region. Without it, \
         the application's.", Locale::ALL.map(Locale::as_str).join(", ")))
         .pattern(Some(locale_pattern()))
@@ -103,7 +103,7 @@ schemas! {
         &domain::verify::CheckFailure::ALL.map(domain::verify::CheckFailure::as_str),
         "Why the number isn't verified.",
     );
-    EventId = text("An event's id.")
+    EventId = text("An event's ID.")
         .pattern(Some(format!("^e_{ID_CHARS}[0-9]{{6}}[lt]$")))
         .examples([json!("e_0000000000000482913l")])
         .build();
@@ -127,7 +127,7 @@ schemas! {
         "gone: it answered 410. failing: all attempts of three days failed.",
     );
     /// A choice with one value.
-    OnlyOne = choice(&["1", "true"], "Give it to do this.");
+    OnlyOne = choice(&["1", "true"], "Only 1 or true. Leave the parameter out otherwise.");
     Reference = text("The first six digits of the application's keys.")
         .pattern(Some("^[0-9]{6}$"))
         .build();
@@ -162,7 +162,7 @@ schemas! {
         &domain::records::BatchStatus::ALL.map(domain::records::BatchStatus::as_str),
         "scheduled: its time hasn't come. expanding: rows are still becoming messages. sending: \
          all rows are messages. paused: no more rows are submitted. cancelled: only rows that a \
-         carrier has or may have go on. done: all messages are final.",
+         carrier has or may have can still be delivered. done: all messages are final.",
     );
     SendAt = text("When to send, in RFC 3339 with an offset: at most 35 days ahead. Up to 5 \
         minutes in the past means at once.")
@@ -213,7 +213,7 @@ schemas! {
          doubtful_number: the application's limits refuse the number. The messages of these three \
          are rejected and cost nothing.",
     );
-    OptOutCursor = id("o_", "The next of the previous response.");
+    OptOutCursor = id("o_", "The value of next in the previous response.");
     OptOutSource = choice(
         &domain::OptOutSource::ALL.map(domain::OptOutSource::as_str),
         "Who added it. reply: the handset, with a message. api: a program. portal: the owner, on \
@@ -281,7 +281,8 @@ fn counts() -> Object {
         .build()
 }
 
-/// Returns the schema of delivery errors. It isn't an enum, because a carrier's own code may follow.
+/// Returns the schema of delivery errors. It isn't an enum, because a carrier's own code may
+/// follow.
 fn delivery_error() -> Object {
     let words = domain::DeliveryError::ALL.map(domain::DeliveryError::as_str);
     let description = format!(

@@ -1,4 +1,4 @@
-//! Writes log lines as JSON objects, one a line.
+//! Writes log lines as JSON objects, one per line.
 //!
 //! The fields of the line are at the top. So are those of the spans around it, as `SPAN.FIELD`, but
 //! `carrier` is plain everywhere, so that one filter finds all lines about a carrier.
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
-/// Has the same name in all lines.
+/// The field that has the same name in all lines.
 const CARRIER: &str = "carrier";
 
 /// Writes each event as a JSON object.
@@ -104,8 +104,8 @@ where
     }
 }
 
-/// Escapes every character beyond ASCII. A terminal may obey some of them, and what the writer of
-/// lines makes of those isn't JSON.
+/// Escapes every character beyond ASCII. A terminal may interpret some of them, and the escapes
+/// that [`super::lines`] would write for them aren't valid JSON.
 fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {

@@ -1,4 +1,4 @@
-//! CSV files (RFC 4180) that are as long as a list, and so are never in memory as a whole.
+//! CSV files (RFC 4180) of whole lists. They can be long, so they are never completely in memory.
 
 use std::iter;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::report_csv;
 /// The number of lines per read.
 pub const LINES_AT_ONCE: i64 = 1000;
 
-/// The number of characters of a day.
+/// The length of a date such as 2026-11-21.
 const DAY_CHARS: usize = 10;
 
 /// An error in the middle of a file.
@@ -31,14 +31,14 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 pub struct CsvFile {
     name: String,
-    /// The zone of the times, if the file is for spreadsheets. `None` for the form that the API has
-    /// too.
+    /// The zone of the times, if the file is for spreadsheets. `None` for the form that the API
+    /// uses, too.
     zone: Option<Zone>,
 }
 
 impl CsvFile {
-    /// Returns the file that a request asks for. Its name has the account, the kind of file, and
-    /// the days that the address names, or today. `zone` is the zone of times in spreadsheets.
+    /// Returns the file that a request asks for. The file's name contains the account, the kind of
+    /// file, and the days in the address, or today. `zone` is the zone of times in spreadsheets.
     pub fn of(signed_in: &SignedIn, kind: &str, zone: Zone, now: Timestamp) -> Self {
         let days = ["month", "day", "from", "to"].into_iter();
         let days = days.filter_map(|name| signed_in.parameter(name)).map(|day| {

@@ -89,7 +89,7 @@ fn title(status: StatusCode) -> &'static str {
     match status {
         StatusCode::FORBIDDEN => "This is not allowed",
         StatusCode::NOT_FOUND => "Nothing here",
-        StatusCode::METHOD_NOT_ALLOWED => "This address takes no such request",
+        StatusCode::METHOD_NOT_ALLOWED => "This address doesn't support the request",
         StatusCode::REQUEST_TIMEOUT => "The request took too long",
         StatusCode::PAYLOAD_TOO_LARGE => "This is too large",
         StatusCode::TOO_MANY_REQUESTS => "Too many requests",

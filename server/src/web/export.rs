@@ -1,6 +1,6 @@
 //! The data of an account as a JSON file for its owner: the account, its details on receipts, its
 //! devices, its security events, and its applications with their verifications and statements.
-//! Nothing in the file gives access. Another file has what is stored about one phone number.
+//! Nothing in the file gives access. A second file contains what is stored about one phone number.
 
 use app::portal_request::PortalRequest as _;
 use app::problem::{Cause, Filter};
@@ -22,7 +22,8 @@ use service::{Actor, Service, StatementFilter, VerificationRecord};
 use super::portal_request::Portal;
 use super::signed_in::{Refused, SignedIn};
 
-/// The number of statement lines, and of verifications, per read. A file is never in memory as a whole.
+/// The number of statement lines, and of verifications, per read. A file is never in memory as a
+/// whole.
 const LINES_AT_ONCE: i64 = 200;
 
 /// `GET /account/export.json`.

@@ -43,7 +43,7 @@ impl FromRequestParts<Portal> for Follower {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, portal: &Portal) -> Result<Self, Refused> {
-        // The events of a page don't lead to another page.
+        // A request for events isn't redirected to the sign-in page.
         let signed_in = SignedIn::of(parts, portal).await?.ok_or(Cause::SignedOut)?;
         let token = signed_in.current.token().ok_or(Cause::SignedOut)?;
         Ok(Self { portal: portal.clone(), signed_in, token })
@@ -59,8 +59,8 @@ impl Follower {
     /// follow, when the session ends, and when the follower has to end.
     ///
     /// `read` returns the state and whether another one may follow. It returns `None` if the state
-    /// doesn't exist or the account may not see it. Called at this interval, each time with the
-    /// current account, because an account can lose its role.
+    /// doesn't exist or the account may not see it. It is called at this interval, each time with
+    /// the current account, because an account can lose its role.
     async fn follow<T, F>(
         self,
         interval: Duration,

@@ -33,7 +33,7 @@ use super::seal::NONCE_BYTES;
 use super::{guard, seal};
 
 /// A kind of cookie that brings a form back to its page.
-struct Way {
+struct FormCookie {
     name: &'static str,
     /// How long the cookie is valid.
     kept: Duration,
@@ -47,11 +47,15 @@ struct Way {
 pub const FORM_BYTES_MAX: usize = 64 * 1024;
 
 /// The cookie of a refused form, which comes back at once.
-const REFUSED: Way = Way { name: "heliograph-form", kept: Duration::MINUTE, prefix: "" };
+const REFUSED: FormCookie =
+    FormCookie { name: "heliograph-form", kept: Duration::MINUTE, prefix: "" };
 /// The cookie of a form that waits for a sign-in. It is valid for as long as a sign-in waits for
 /// its code.
-const SIGNED_OUT: Way =
-    Way { name: "heliograph-signed-out-form", kept: Duration::minutes(10), prefix: "signed out " };
+const SIGNED_OUT: FormCookie = FormCookie {
+    name: "heliograph-signed-out-form",
+    kept: Duration::minutes(10),
+    prefix: "signed out ",
+};
 /// The session entry with a refused form whose cookie would be too long. It is sealed as in a
 /// cookie, and the cookie is there too, without the typed text.
 const LONG_FORM: &str = "long-form";
@@ -91,13 +95,13 @@ struct Sealed {
 
 /// A form that came back to its page.
 struct Returned {
-    way: &'static Way,
+    cookie: &'static FormCookie,
     /// `None` if an account other than the owner has signed in.
     form: Option<ReturnedForm>,
 }
 
 /// The middleware of the portal's pages and server functions.
-pub async fn hand_back(State(forms): State<Forms>, request: Request, next: Next) -> Response {
+pub async fn return_forms(State(forms): State<Forms>, request: Request, next: Next) -> Response {
     if request.uri().path().starts_with("/fn/") {
         forms.call(request, next).await
     } else {
@@ -223,12 +227,12 @@ impl Forms {
         (guard::is_ours(&origin, host, &self.base_url) && is_local(page)).then(|| page.to_owned())
     }
 
-    /// Returns the cookie that brings a form back to its page. If the form is too long for a cookie,
-    /// the session keeps the text. If nobody is signed in, the text is lost: otherwise, strangers
-    /// could fill the database.
+    /// Returns the cookie that brings a form back to its page. If the form is too long for a
+    /// cookie, the session keeps the text. If nobody is signed in, the text is lost: otherwise,
+    /// strangers could fill the database.
     async fn cookie_of(
         &self,
-        way: &Way,
+        cookie: &FormCookie,
         form: ReturnedForm,
         page: &str,
         account_id: Option<i64>,
@@ -236,7 +240,7 @@ impl Forms {
     ) -> Option<HeaderValue> {
         let at_ms = self.service.clock().now().unix_ms();
         let mut sealed = Sealed { at_ms, account_id, is_long: false, form };
-        let mut text = self.seal(way, &sealed, page)?;
+        let mut text = self.seal(cookie, &sealed, page)?;
         if text.len() > SEALED_BYTES_MAX {
             if let Some(session) = session
                 && text.len() <= LONG_FORM_BYTES_MAX
@@ -245,9 +249,9 @@ impl Forms {
                 sealed.is_long = session.insert(LONG_FORM, &text).await.is_ok();
             }
             sealed.form.problem.typed.clear();
-            text = self.seal(way, &sealed, page)?;
+            text = self.seal(cookie, &sealed, page)?;
         }
-        self.cookie(way, text, way.kept)
+        self.cookie(cookie, text, cookie.kept)
     }
 
     /// Returns whether an account is signed in with a session. The session's ID alone proves
@@ -260,12 +264,12 @@ impl Forms {
         found.is_ok_and(|account| account.is_some())
     }
 
-    fn seal(&self, way: &Way, sealed: &Sealed, page: &str) -> Option<String> {
-        seal_form(&self.key, way, sealed, page, self.service.entropy().bytes())
+    fn seal(&self, cookie: &FormCookie, sealed: &Sealed, page: &str) -> Option<String> {
+        seal_form(&self.key, cookie, sealed, page, self.service.entropy().bytes())
     }
 
-    fn cookie(&self, way: &Way, text: String, max_age: Duration) -> Option<HeaderValue> {
-        let cookie = cookies::make(way.name, text, max_age, is_https(&self.base_url));
+    fn cookie(&self, cookie: &FormCookie, text: String, max_age: Duration) -> Option<HeaderValue> {
+        let cookie = cookies::make(cookie.name, text, max_age, is_https(&self.base_url));
         HeaderValue::from_str(&cookie.to_string()).ok()
     }
 
@@ -280,21 +284,21 @@ impl Forms {
                 }
                 _ => sealed,
             };
-            Some(Returned { way: &REFUSED, form: Some(sealed.form) })
+            Some(Returned { cookie: &REFUSED, form: Some(sealed.form) })
         } else if let Some(sealed) = self.opened(&SIGNED_OUT, &request) {
             let session = request.extensions().get::<Session>().cloned();
             self.after_sign_in(sealed, session).await
         } else {
             None
         };
-        let Some(Returned { way, form }) = returned else {
+        let Some(Returned { cookie, form }) = returned else {
             return next.run(request).await;
         };
         if let Some(form) = form {
             request.extensions_mut().insert(form);
         }
         let mut response = next.run(request).await;
-        if let Some(gone) = self.cookie(way, String::new(), Duration::ZERO) {
+        if let Some(gone) = self.cookie(cookie, String::new(), Duration::ZERO) {
             response.headers_mut().append(SET_COOKIE, gone);
         }
         response
@@ -308,7 +312,7 @@ impl Forms {
             return None;
         }
         Some(Returned {
-            way: &SIGNED_OUT,
+            cookie: &SIGNED_OUT,
             form: (sealed.account_id == Some(account.id)).then_some(sealed.form),
         })
     }
@@ -322,33 +326,33 @@ impl Forms {
     }
 
     /// Opens the cookie of the requested page.
-    fn opened(&self, way: &Way, request: &Request) -> Option<Sealed> {
+    fn opened(&self, cookie: &FormCookie, request: &Request) -> Option<Sealed> {
         if request.method() != Method::GET {
             return None;
         }
-        let text = cookies::brought(request.headers(), way.name, is_https(&self.base_url))?;
+        let text = cookies::brought(request.headers(), cookie.name, is_https(&self.base_url))?;
         let page = request.uri().path_and_query()?.as_str();
-        let sealed = self.unsealed(way, page, &text)?;
+        let sealed = self.unsealed(cookie, page, &text)?;
         let age_ms = self.service.clock().now().unix_ms() - sealed.at_ms;
-        (i128::from(age_ms) <= way.kept.whole_milliseconds()).then_some(sealed)
+        (i128::from(age_ms) <= cookie.kept.whole_milliseconds()).then_some(sealed)
     }
 
     /// Opens a form that was sealed for a page.
-    fn unsealed(&self, way: &Way, page: &str, text: &str) -> Option<Sealed> {
-        let about = format!("{}{page}", way.prefix);
+    fn unsealed(&self, cookie: &FormCookie, page: &str, text: &str) -> Option<Sealed> {
+        let about = format!("{}{page}", cookie.prefix);
         serde_json::from_slice(&seal::open(&self.key, &about, text)?).ok()
     }
 }
 
 fn seal_form(
     key: &str,
-    way: &Way,
+    cookie: &FormCookie,
     sealed: &Sealed,
     page: &str,
     nonce: [u8; NONCE_BYTES],
 ) -> Option<String> {
     let text = serde_json::to_vec(sealed).ok()?;
-    seal::seal(key, &format!("{}{page}", way.prefix), &text, nonce)
+    seal::seal(key, &format!("{}{page}", cookie.prefix), &text, nonce)
 }
 
 /// A request that shows whether an address leads to this installation: it brings back a form that

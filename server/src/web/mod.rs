@@ -75,7 +75,8 @@ const COOKIE: &str = "heliograph";
 
 /// Returns the router for the pages, their server functions and their files. Responses with events
 /// end when `stop` is cancelled. The API reference is built from the OpenAPI `document`. `form_key`
-/// seals the cookies that bring forms back. `sender` has the service and calls customers' endpoints.
+/// seals the cookies that bring forms back. `sender` has the service and calls customers'
+/// endpoints.
 pub fn router(
     sender: Arc<Sender>,
     settings: &Settings,
@@ -118,7 +119,7 @@ pub fn router(
         .with_state(portal.clone());
 
     pages(&portal, options.clone(), parts.clone())
-        .layer(from_fn_with_state(forms, forms::hand_back))
+        .layer(from_fn_with_state(forms, forms::return_forms))
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(files)
         .merge(file_check(&portal, options, parts))

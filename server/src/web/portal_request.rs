@@ -174,13 +174,13 @@ impl PortalRequest for ServedRequest {
     }
 
     async fn session_account(&self) -> Result<Option<AccountRecord>, Problem> {
-        let ask = || async {
+        let read = || async {
             match self.token() {
                 Some(token) => Ok(self.service.accounts().session_account(&token).await?),
                 None => Ok(None),
             }
         };
-        self.account.get_or_init(ask).await.clone()
+        self.account.get_or_init(read).await.clone()
     }
 
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem> {

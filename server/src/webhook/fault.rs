@@ -26,7 +26,7 @@ pub fn sentence(error: &reqwest::Error) -> String {
             "The endpoint didn't answer within 15 seconds.".to_owned()
         };
     }
-    // The innermost error is the clearest one.
+    // The innermost error says most.
     let words = causes().last().map(ToString::to_string).unwrap_or_default();
     let words = printable(&words).chars().take(QUOTED_CHARS_MAX).collect::<String>();
     let hyper = causes().find_map(|cause| cause.downcast_ref::<hyper::Error>());

@@ -1,5 +1,5 @@
 //! Resolves the hosts of endpoints and checks their addresses. The connection goes to the checked
-//! addresses, so a name that resolves to another address a moment later gains nothing.
+//! addresses, so a later change of the DNS records can't lead it elsewhere.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use hickory_resolver::system_conf::read_system_conf;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use service::EndpointRules;
 
-/// The most unanswered questions on one TCP connection to a DNS server. More fail at once, so names
-/// whose servers are dead would make others fail.
-const QUESTIONS_MAX: usize = 10_000;
+/// The maximum number of unanswered queries on one TCP connection to a DNS server. Further queries
+/// fail at once. With a low limit, names whose servers are dead would make others fail.
+const QUERIES_MAX: usize = 10_000;
 
-/// Asks the DNS servers in `/etc/resolv.conf`, and reads `/etc/hosts`. The system's own lookup
+/// Queries the DNS servers in `/etc/resolv.conf`, and reads `/etc/hosts`. The system's own lookup
 /// would block a thread for each name, so names whose servers are dead would delay all others.
 pub struct DnsResolver(TokioResolver);
 
@@ -41,12 +41,12 @@ impl DnsResolver {
     /// (`resolv.conf(5)`).
     pub fn new() -> Result<Self, NetError> {
         let (config, mut options) = read_system_conf().unwrap_or_else(|error| {
-            tracing::warn!(%error, "/etc/resolv.conf names no DNS server: asking 127.0.0.1");
+            tracing::warn!(%error, "/etc/resolv.conf has no DNS server: using 127.0.0.1");
             let local = NameServerConfig::udp_and_tcp(Ipv4Addr::LOCALHOST.into());
             (ResolverConfig::from_parts(None, Vec::new(), vec![local]), ResolverOpts::default())
         });
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-        options.max_active_requests = QUESTIONS_MAX;
+        options.max_active_requests = QUERIES_MAX;
         let provider = TokioRuntimeProvider::default();
         let builder = TokioResolver::builder_with_config(config, provider).with_options(options);
         Ok(Self(builder.build()?))

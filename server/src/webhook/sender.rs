@@ -27,10 +27,10 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Attempts the events of a batch. Begins them in order, with several requests at once, but the
-    /// events of one message come one after the other. Ends early if the endpoint fails
-    /// repeatedly, if the batch takes long, or at shutdown. Returns the outcomes of the events that
-    /// were attempted, which are the first ones.
+    /// Attempts the events of a batch. Begins them in order, with several requests at once, but
+    /// sends the events about one message or upload one after the other. Ends early if the endpoint
+    /// fails repeatedly, if the batch takes long, or at shutdown. Returns the outcomes of the
+    /// attempted events, which are the first ones of the batch.
     pub async fn deliver(&self, batch: &EventBatch, stop: &CancellationToken) -> Vec<Attempt> {
         let end = Instant::now() + Duration::from_millis(BATCH_MS.unsigned_abs());
         let mut attempts: Vec<Option<Attempt>> = Vec::new();
@@ -132,8 +132,8 @@ impl Sender {
     }
 }
 
-/// Returns the number of failures in a row after another attempt. An endpoint that wants no more
-/// events gets none.
+/// Returns the number of failures in a row after another attempt. An endpoint that is gone counts
+/// as having failed often enough.
 fn failures_after(failures: i64, attempt: &Attempt, most: i64) -> i64 {
     match attempt {
         attempt if attempt.delivered => 0,

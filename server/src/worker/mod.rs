@@ -82,7 +82,7 @@ pub fn spawn(
     sender: Arc<Sender>,
     shutdown: CancellationToken,
 ) -> RunningWorker {
-    let (changes, mut asked) = mpsc::unbounded_channel();
+    let (changes, mut received) = mpsc::unbounded_channel();
     let (watched, trials) = (WatchedCarriers::default(), Trials::default());
     let connections = Connections { carriers: watched.clone(), trials: trials.clone() };
     let task = tokio::spawn(async move {
@@ -97,7 +97,7 @@ pub fn spawn(
         };
         worker.start(settings, metrics, sender).await;
         let shutdown = worker.context.shutdown.clone();
-        while let Some(Some(change)) = shutdown.run_until_cancelled(asked.recv()).await {
+        while let Some(Some(change)) = shutdown.run_until_cancelled(received.recv()).await {
             worker.change(change).await;
         }
         shutdown.cancelled().await;
@@ -105,7 +105,7 @@ pub fn spawn(
         for carrier in &worker.carriers {
             carrier.closed().await;
         }
-        // At shutdown they end after the requests that they have begun.
+        // These tasks end after the requests that they have begun.
         worker.context.deliveries.close();
         worker.context.deliveries.wait().await;
     });
@@ -151,10 +151,10 @@ impl Worker {
             groups.push(Processes::Delivering);
         }
         if self.context.service.operations().is_shared() {
-            // A job detects processes that ended, and takes over from them.
+            // A job takes over from processes that ended.
             groups.push(Processes::Sharing);
         } else {
-            // An earlier process left everything that is claimed or outstanding now.
+            // Everything that is claimed or outstanding now is from an earlier process.
             ended::end_leases(&self.context).await;
         }
         let before = self.context.service.clock().now();
@@ -176,7 +176,7 @@ impl Worker {
     async fn change(&mut self, change: Change) {
         match change {
             Change::Carriers(carriers) => {
-                // A sandbox can't be opened again, and it does no harm if nothing leads to it.
+                // A sandbox can't be opened again. So it stays, and does no harm without a route.
                 let is_replaced = |settings: &CarrierSettings| {
                     settings.kind != CarrierKind::Sandbox
                         || carriers.iter().any(|carrier| carrier.name == settings.name)
@@ -279,7 +279,8 @@ impl Worker {
                         let paces = connection.paces();
                         self.start_connections(served, 1, paces, || connection.clone());
                     }
-                    // The settings were checked before, so the file of authorities has changed since.
+                    // The settings were checked before, so the file of authorities has changed
+                    // since.
                     Err(error) => {
                         tracing::error!(carrier = name, %error, "a carrier can't be used");
                         service.delivery().set_usable(name, false);

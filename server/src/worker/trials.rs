@@ -1,4 +1,4 @@
-//! Test messages and traces, which operators ask for by commands.
+//! Runs operators' commands that send a test message or trace a carrier's connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -25,11 +25,11 @@ const ANSWERS_TIMEOUT: Duration = Duration::from_mins(3);
 const RECEIPTS_TIMEOUT: Duration = Duration::from_mins(2);
 /// How often a test searches for receipts, and how often a trace stores its PDUs.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// How much earlier than the test its receipt may have come, by the clock of another node.
+/// How much earlier than the test its receipt may seem to have come, because nodes' clocks differ.
 const CLOCKS_APART_MS: i64 = 5000;
-/// The most PDUs that wait to be stored.
+/// The maximum number of PDUs that wait to be stored.
 const PDUS_MAX: usize = 1024;
-/// The most text that a trace of a process stores.
+/// The maximum size of the PDUs that one process stores for a trace, in hexadecimal digits.
 const TRACE_BYTES_MAX: usize = 512 * 1024;
 
 /// The test messages whose answers are awaited.
@@ -47,8 +47,8 @@ impl Trials {
         self.0.lock().remove(&id);
     }
 
-    /// Takes the results of test messages out of a report. They aren't stored, and the answers that
-    /// are kept for staff name no message. Returns their carrier message IDs.
+    /// Takes the results of test messages out of a report, because no stored message has them. Raw
+    /// answers stay in the report, but without the message. Returns the carrier message IDs.
     pub(super) fn take(&self, report: &mut CarrierReport) -> Vec<String> {
         let trials = self.0.lock();
         let mut ids = Vec::new();
@@ -287,7 +287,8 @@ impl Receipts<'_> {
         }
     }
 
-    /// Returns the receipts that have come. If the answers had no IDs, those for the number.
+    /// Returns the receipts that have come. If an answer had no ID, returns the receipts for the
+    /// number.
     async fn look(
         &self,
         service: &Service,
@@ -349,7 +350,9 @@ fn words(outcome: &SubmitOutcome) -> String {
         SubmitOutcome::Refused { error } | SubmitOutcome::Rejected { error } => {
             format!("refused: {}", named(error))
         }
-        SubmitOutcome::Held { error } => format!("refused, as all messages now: {}", named(error)),
+        SubmitOutcome::Held { error } => {
+            format!("refused, like all messages now: {}", named(error))
+        }
         SubmitOutcome::Throttled { error } | SubmitOutcome::Temporary { error } => {
             format!("refused for now: {}", named(error))
         }

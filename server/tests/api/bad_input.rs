@@ -171,9 +171,9 @@ fn the_answer_leads_to_the_fault() {
         ),
         (
             "number=57000001&message=Hi&from=Acme",
-            "from isn't a parameter here. Known are number, message, requestid, sendat, validity, dryrun.",
+            "from isn't a parameter here. Known parameters: number, message, requestid, sendat, validity, dryrun.",
         ),
-        ("number=57000001&message=Tom+&+Jerry", "An & that belongs to a value is written %26."),
+        ("number=57000001&message=Tom+&+Jerry", "Write an & that belongs to a value as %26."),
         ("Number=57000001&message=Hi", "Did you mean number?"),
         ("number=57000001&message=Hi&dryrun=yes", "dryrun must be 1, true, 0 or false"),
         ("number=57000001+&message=Hi", "a space before or after it"),

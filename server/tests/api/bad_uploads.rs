@@ -175,7 +175,10 @@ fn an_unknown_parameter_refuses_an_upload() {
             server.exchange(&posted(&format!("{path}?priority=5"), MULTIPART, &multipart(&[file]))),
             "priority isn't a parameter here.",
         ),
-        (server.exchange(&posted(&path, FORM, b"bulksms=57000001,Tom & Jerry")), "is written %26."),
+        (
+            server.exchange(&posted(&path, FORM, b"bulksms=57000001,Tom & Jerry")),
+            "belongs to a value as %26.",
+        ),
     ] {
         answer.is(400, 500, "invalid_parameter");
         assert!(answer.text().contains(words), "{}", answer.text());

@@ -290,7 +290,7 @@ fn carriers_and_mail_servers_that_cant_be_reached_are_faults() {
         found.is(&format!("carrier {name}"), "fault", words);
     }
     found.is("carrier good", "ok", &plain);
-    found.is("carrier good-api", "ok", "its host answers; no message was tried");
+    found.is("carrier good-api", "ok", "its host answers; no message was sent");
     found.is("mail", "fault", "Check smtp_url");
     found.is("settings", "ok", "heliograph.toml");
     found.is("files", "warning", "sudo chmod o= ");

@@ -305,7 +305,7 @@ fn the_parameters_of_reports_are_those_that_are_known() {
             .collect();
         let known = match documented[..] {
             [] => "There are none.".to_owned(),
-            _ => format!("Known are {}.", documented.join(", ")),
+            _ => format!("Known parameters: {}.", documented.join(", ")),
         };
         let path = template.replace("{key}", server.key());
         let path = ids.iter().fold(path, |path, (name, id)| path.replace(name, id));

@@ -66,21 +66,24 @@ fn a_refused_parameter_is_answered_with_what_is_allowed() {
     }
     let batches = format!("/sms/batches/{}", server.key());
     for (target, expected) in [
-        (format!("{path}?colour=blue"), "colour isn't a parameter here. Known are transid, "),
+        (
+            format!("{path}?colour=blue"),
+            "colour isn't a parameter here. Known parameters: transid, ",
+        ),
         (
             format!("{path}?request_id=x"),
-            "request_id isn't a parameter here; did you mean requestid? Known are transid, ",
+            "request_id isn't a parameter here; did you mean requestid? Known parameters: transid, ",
         ),
         (
             format!("{path}/m_0000000000000?limit=1"),
-            "limit isn't a parameter here. Known are format.",
+            "limit isn't a parameter here. Known parameters: format.",
         ),
         (
             format!("{batches}?number=1"),
-            "number isn't a parameter here. Known are requestid, limit, ",
+            "number isn't a parameter here. Known parameters: requestid, limit, ",
         ),
         (format!("{batches}/b_0000000000000?x=1"), "x isn't a parameter here. There are none."),
-        (format!("{path}?a%20key=1"), "One of the parameters isn't known here. Known are "),
+        (format!("{path}?a%20key=1"), "One of the parameters isn't known here. Known parameters: "),
         (
             format!("/sms/balance/{}?number=1", server.key()),
             "number isn't a parameter here. There are none.",

@@ -1,4 +1,4 @@
-//! Finds the outcome of a submit from the upstream's answer and the carrier's rules.
+//! Finds the outcome of a submit from the carrier's answer and the carrier's rules.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,31 +20,31 @@ const QUOTED_CHARS_MAX: usize = 60;
 const BODY_CHARS_MAX: usize = 100;
 /// The number of a body's first bytes that are kept, and of the characters of their escaped form.
 const KEPT_BYTES: usize = 512;
-/// The last digits of a number, which a national form of it has, too.
+/// How many last digits of a number are searched for. Its national form has them, too.
 const NUMBER_TAIL: usize = 7;
-/// The length of an excerpt by which a quoted part of the message is noticed. Shorter texts of an
-/// API may have something in common with a message.
+/// The length of the excerpts of a message that are searched for in an answer. Shorter ones could
+/// be in an answer by chance.
 const EXCERPT: usize = 12;
 /// The maximum length of the name of an HTML entity with its semicolon.
 const ENTITY_MAX: usize = 9;
-/// The length of the shortest message that is noticed by its letters and digits.
+/// The minimum number of letters and digits of a message that are searched for.
 const EXCERPT_MIN: usize = 4;
 
-/// The outcome of a submit. Errors are for operators. They contain no secret, but a refusal may quote
-/// the upstream. Customers see only the reason.
+/// The outcome of a submit. Customers see the reason. The error is for operators: it can quote the
+/// carrier, but contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpOutcome {
-    /// The upstream accepted the message.
+    /// The carrier accepted the message.
     Accepted {
-        /// The upstream's ID for the message, if its answer has one.
+        /// The carrier's ID for the message, if its answer has one.
         message_id: Option<String>,
     },
     /// Refused permanently.
     Refused { reason: String, error: HttpFault },
-    /// Not accepted, because too many messages came at once. `after` is how long the upstream asks
-    /// us to wait.
+    /// Not accepted, because too many messages came at once. The carrier asks us to wait for
+    /// `after`.
     Throttled { error: HttpFault, after: Duration },
-    /// Not accepted, and neither would any other message be.
+    /// Not accepted. The carrier refuses all messages of the account.
     Held { reason: String, error: HttpFault },
     /// Not accepted for now.
     Retry { reason: String, error: HttpFault },
@@ -52,16 +52,16 @@ pub enum HttpOutcome {
     NotSent { error: HttpFault },
     /// Not sent, because the message's deadline passed before the rate limit allowed the request.
     TooLate,
-    /// Sent at least in part, but no answer says whether the upstream accepted the message.
+    /// Sent at least in part, but no answer says whether the carrier accepted the message.
     Unknown { error: HttpFault },
 }
 
-/// An answer as the upstream wrote it, for staff. It contains nothing private.
+/// An answer as the carrier wrote it, for staff. It contains nothing private.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenAnswer {
     pub status: u16,
-    /// The HTTP status, the content type and the beginning of the body. Bytes of the body other than
-    /// printable ASCII are escaped.
+    /// The HTTP status, the content type and the beginning of the body. Bytes of the body other
+    /// than printable ASCII are escaped.
     pub text: String,
 }
 
@@ -69,8 +69,7 @@ pub struct WrittenAnswer {
 pub(super) struct Head {
     status: u16,
     content_type: String,
-    /// Scheme, host and port of the address to which the answer leads. The rest of the address may
-    /// have a secret.
+    /// The scheme, host and port of `Location`. The rest of the URL may contain a secret.
     leads_to: Option<String>,
     /// How long we should wait before the next request.
     retry_after: Option<Duration>,
@@ -103,8 +102,7 @@ pub(super) struct Answer {
 /// The values that a rule found in an answer.
 struct Found {
     message_id: Option<String>,
-    /// The field's value, or the upstream's code for a refusal in it. The HTTP status stands for it
-    /// if there is none.
+    /// The carrier's code: the group `code` of the pattern, or else the field's value.
     code: Option<String>,
 }
 
@@ -116,8 +114,8 @@ impl Answer {
         Self { head, beginning, text, body }
     }
 
-    /// Returns the answer for staff. A body that may contain the message, its number, a one-time
-    /// code or one of the secrets is left out as a whole, because nothing says where in it they are.
+    /// Returns the answer for staff, without the whole body if that may contain the message, its
+    /// number, a one-time code or a secret. Heliograph can't tell which part of a body is safe.
     pub(super) fn written(&self, submit: &HttpSubmit, secrets: &[String]) -> WrittenAnswer {
         let mut text = format!("HTTP status {}", self.head.status);
         if !self.head.content_type.is_empty() {
@@ -149,7 +147,8 @@ impl Answer {
         };
         let status = self.head.status.to_string();
         let value = found.code.as_deref();
-        // A word that the rule itself has says nothing more, but a number is the upstream's code.
+        // With `equals`, the rule already says what the value is. A value with a digit is the
+        // carrier's code, which operators and customers may need.
         let says_more =
             |value: &&str| rule.equals.is_none() || value.bytes().any(|b| b.is_ascii_digit());
         let code = value.map_or(Some(status.as_str()), |value| Some(value).filter(says_more));
@@ -270,23 +269,23 @@ impl Answer {
         contains_private((&self.text, &self.body), submit, secrets)
     }
 
-    /// Returns the status and the upstream's code.
+    /// Returns the status and the carrier's code.
     fn words(&self, code: Option<&str>) -> String {
         let quoted = quoted(code.unwrap_or_default(), QUOTED_CHARS_MAX);
         format!("HTTP status {} {quoted}", self.head.status).trim_end().to_owned()
     }
 }
 
-/// Whether a text, which is also given as JSON, may contain a part of the message, its number, or one
-/// of the secrets. Any text may contain a one-time code, or a message of which ASCII letters and
-/// digits are the minor part: no excerpt tells how the text would quote it.
+/// Whether a text, also given as JSON, may contain a part of the message, its number or a secret.
+/// Always true for a one-time code, and for a message with few ASCII letters and digits: excerpts
+/// can't show whether the text quotes it.
 fn contains_private((text, json): (&str, &Value), submit: &HttpSubmit, secrets: &[String]) -> bool {
     if submit.is_secret {
         return true;
     }
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     let number_tail = &submit.number[submit.number.len().saturating_sub(NUMBER_TAIL)..];
-    // Without the escapes of JSON.
+    // The JSON strings have no escapes.
     let unescaped = strings(json);
     let is_in = |private: &str| {
         !private.is_empty() && (text.contains(private) || unescaped.contains(private))
@@ -310,8 +309,8 @@ fn quoted(text: &str, chars_max: usize) -> String {
     text.chars().filter(|c| !c.is_control()).take(chars_max).collect()
 }
 
-/// Returns excerpts of a message, as [`letters`] writes them. A part of the message that is twice as
-/// long as an excerpt has one of them.
+/// Returns the message's letters and digits, in excerpts of the same length. Any part of the
+/// message that is at least twice as long contains a whole excerpt.
 fn excerpts(message: &str) -> Vec<String> {
     let letters = letters(message);
     if (EXCERPT_MIN..EXCERPT).contains(&letters.len()) {
@@ -321,8 +320,8 @@ fn excerpts(message: &str) -> Vec<String> {
     excerpts.map(|excerpt| String::from_utf8_lossy(excerpt).into_owned()).collect()
 }
 
-/// Returns the ASCII letters and digits of a text, in lower case and without those of escapes in
-/// URLs, HTML and JSON. So a text is the same however it is quoted.
+/// Returns the ASCII letters and digits of a text in lower case. Skips the escapes of URLs, HTML
+/// and JSON, so the result is the same for a text and for its escaped form.
 fn letters(text: &str) -> String {
     let mut letters = String::new();
     let mut rest = text;

@@ -35,11 +35,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// a day. It must also be shorter than the two minutes after which operators get an alert about a
 /// carrier that is down.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
-/// The shortest time between two log lines about answers without a message ID. A carrier that
-/// gives no IDs never does.
+/// The shortest time between two log lines about answers without a message ID. A carrier that omits
+/// IDs usually omits them from every answer.
 const NO_ID_LOG_INTERVAL: Duration = Duration::from_hours(1);
-/// How long a message may wait for the rate limit, but at most a sixth of the lease. The request
-/// gets at most two thirds of the lease, so both together end before the lease.
+/// How long a message may wait for the rate limit, at most a sixth of the lease. The request gets
+/// at most two thirds of the lease, so both end before the lease.
 const TURN: Duration = Duration::from_secs(10);
 
 /// A carrier behind an HTTP API.
@@ -78,7 +78,7 @@ struct Inner {
     refused: Refused,
     /// The last fault, and the time when it was last seen.
     fault: Option<(HttpFault, Instant)>,
-    /// Set while the upstream accepts messages without the ID that its receipts need.
+    /// Set while the carrier accepts messages without an ID that its receipts could match.
     without_id: Option<(HttpFault, Instant)>,
     no_id_logged_at: Option<Instant>,
 }
@@ -239,8 +239,8 @@ impl Inner {
                 self.begin_fault(error);
                 self.begin_pause(*after);
             }
-            // The next messages may get no clear answer either, and each of them may be lost. So
-            // the connection pauses even if the carrier was reached.
+            // The next messages may get no clear answer either, and then become unknown. So the
+            // connection pauses even if the carrier was reached.
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
                 self.begin_fault(error);
                 self.begin_pause(Duration::ZERO);
@@ -275,7 +275,7 @@ impl Inner {
         }
     }
 
-    /// Begins a pause that is longer than the one before it. It lasts at least `at_least`.
+    /// Begins a pause that lasts longer than the previous one and at least `at_least`.
     fn begin_pause(&mut self, at_least: Duration) {
         let now = Instant::now();
         // During a pause, further faults of messages that were in flight don't lengthen it. But if

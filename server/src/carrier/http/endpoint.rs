@@ -1,7 +1,7 @@
-//! The endpoints where upstreams post receipts and messages from handsets:
+//! The endpoints where carriers post receipts and messages from handsets:
 //! `/carriers/{name}/{secret}` and `/carriers/{name}/inbound/{secret}` on the public address.
 //!
-//! The secret is the last segment of the path, because many upstreams accept only a URL. No log
+//! The secret is the last segment of the path, because many carriers accept only a URL. No log
 //! contains the secret: access lines show the route's template.
 
 use std::collections::BTreeMap;
@@ -36,40 +36,40 @@ const RECEIPTS_PATH: &str = "/carriers/{name}/{secret}";
 const INBOUND_PATH: &str = "/carriers/{name}/inbound/{secret}";
 /// The maximum size of a body in bytes. A receipt has a few hundred.
 const BODY_BYTES_MAX: usize = 64 * 1024;
-/// The number of seconds after which an upstream should repeat a receipt that we couldn't store.
+/// The number of seconds after which a carrier should repeat a receipt that we couldn't store.
 const RETRY_AFTER_S: &str = "5";
-/// The shortest time between two log lines about posts that can't be stored. On a full disk, no post
-/// can be, and the log may be on that disk, too.
+/// The shortest time between two log lines about posts that can't be stored. On a full disk, every
+/// post fails, and the log may be on that disk, too.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest time between two log lines about a carrier's refused posts. Anybody can post one.
 const REFUSED_LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 struct Endpoint {
     service: Service,
-    upstreams: Arc<Upstreams>,
+    posting: Arc<PostingCarriers>,
 }
 
 /// The carriers that post to us, by name. A reload of the settings changes them.
 #[derive(Default)]
-pub struct Upstreams(RwLock<Arc<Posting>>);
+pub struct PostingCarriers(RwLock<Arc<Posting>>);
 
-/// Every upstream, with its settings for receipts and for messages from handsets, if it has any.
+/// The names of all HTTP carriers, each with its settings for posts, if it has any.
 #[derive(Default)]
 struct Posting {
     receipts: Vec<(String, Option<ReceiptSettings>)>,
     inbound: Vec<(String, Option<InboundSettings>)>,
 }
 
-impl Upstreams {
+impl PostingCarriers {
     pub fn set(&self, carriers: &[CarrierSettings]) {
-        let upstreams = || {
+        let http = || {
             carriers.iter().filter_map(|carrier| match &carrier.kind {
                 CarrierKind::Http(http) => Some((carrier.name.clone(), http)),
                 CarrierKind::Smpp(_) | CarrierKind::Sandbox => None,
             })
         };
-        let receipts = upstreams().map(|(name, http)| (name, http.receipt.clone()));
-        let inbound = upstreams().map(|(name, http)| (name, http.inbound.clone()));
+        let receipts = http().map(|(name, http)| (name, http.receipt.clone()));
+        let inbound = http().map(|(name, http)| (name, http.inbound.clone()));
         let posting = Posting { receipts: receipts.collect(), inbound: inbound.collect() };
         *self.0.write() = Arc::new(posting);
     }
@@ -87,11 +87,11 @@ const INBOUND: Post = ("a message", "carrier.inbound");
 /// The name of a carrier and the secret, from the path.
 type Caller = Result<Path<(String, String)>, PathRejection>;
 
-pub fn router(service: Service, upstreams: Arc<Upstreams>) -> Router {
+pub fn router(service: Service, posting: Arc<PostingCarriers>) -> Router {
     Router::new()
         .route(RECEIPTS_PATH, any(take_receipt))
         .route(INBOUND_PATH, any(take_inbound))
-        .with_state(Arc::new(Endpoint { service, upstreams }))
+        .with_state(Arc::new(Endpoint { service, posting }))
 }
 
 async fn take_receipt(
@@ -99,7 +99,7 @@ async fn take_receipt(
     caller: Caller,
     request: Request,
 ) -> Response {
-    let posting = endpoint.upstreams.get();
+    let posting = endpoint.posting.get();
     let found = find(&posting.receipts, caller, RECEIPT, |settings| &settings.secret);
     answer(match found {
         Some((name, settings)) => match read(request).await {
@@ -115,7 +115,7 @@ async fn take_inbound(
     caller: Caller,
     request: Request,
 ) -> Response {
-    let posting = endpoint.upstreams.get();
+    let posting = endpoint.posting.get();
     let found = find(&posting.inbound, caller, INBOUND, |settings| &settings.secret);
     answer(match found {
         Some((name, settings)) => match read(request).await {
@@ -159,8 +159,8 @@ fn find<T>(
     None
 }
 
-/// Whether to log a refused post: at most one a minute for each carrier. So the time of at most one
-/// answer a minute shows that a carrier has this name.
+/// Whether to log a refused post: at most one a minute for each carrier and section. Logging slows
+/// an answer, which reveals that a carrier has this name. The limit makes such answers rare.
 fn is_log_due(carrier: &str, section: &'static str) -> bool {
     static LOGGED: Mutex<BTreeMap<(String, &str), Instant>> = Mutex::new(BTreeMap::new());
     let mut logged = LOGGED.lock();
@@ -186,10 +186,10 @@ fn bad_request(words: impl Into<String>) -> Response {
     (StatusCode::BAD_REQUEST, words.into()).into_response()
 }
 
-/// Returns the response to a post that is stored, or that the upstream should repeat.
+/// Returns the response to a post that is stored, or that the carrier should repeat.
 fn stored(carrier: &str, recorded: service::Result<()>) -> Response {
     let Err(error) = recorded else {
-        // Some upstreams would send the body to the handset as a reply.
+        // The response has no body, because some carriers send it to the handset as a reply.
         return StatusCode::OK.into_response();
     };
     log_unstored(carrier, &error);
@@ -197,8 +197,8 @@ fn stored(carrier: &str, recorded: service::Result<()>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, again, "Try again in a few seconds.\n").into_response()
 }
 
-/// Logs that a post can't be stored, at most once a second for all carriers. `posts` is the number of
-/// such posts since the last line.
+/// Logs that a post can't be stored, at most once a second for all carriers. `posts` is the number
+/// of such posts since the last line.
 fn log_unstored(carrier: &str, error: &service::Error) {
     static LOGGED: Mutex<(Option<Instant>, u64)> = Mutex::new((None, 0));
     let mut logged = LOGGED.lock();
@@ -209,7 +209,7 @@ fn log_unstored(carrier: &str, error: &service::Error) {
     let posts = std::mem::take(&mut logged.1);
     logged.0 = Some(Instant::now());
     drop(logged);
-    tracing::error!(carrier, posts, detail = ?error, "a post can't be stored; the upstream should \
+    tracing::error!(carrier, posts, detail = ?error, "a post can't be stored; the carrier should \
         repeat it");
 }
 
@@ -279,11 +279,12 @@ fn read_receipt(
                 carrier,
                 "a post was refused, since it has several message IDs or statuses outside of a list"
             );
-            return Err("This has several message IDs or statuses outside of a list.\n".to_owned());
+            let words = "The post has several message IDs or statuses outside of a list.\n";
+            return Err(words.to_owned());
         }
         Ok(_) | Err(NoReceipt::Incomplete) => {
-            tracing::warn!(carrier, "a posted receipt has no message ID or no status");
-            return Err("The receipt has no message ID or no status.\n".to_owned());
+            tracing::warn!(carrier, "a posted receipt has no valid message ID or no status");
+            return Err("The receipt has no valid message ID or no status.\n".to_owned());
         }
     };
     if receipt.message_id.chars().count() > CARRIER_MESSAGE_ID_CHARS_MAX {
@@ -334,7 +335,7 @@ fn content_type(headers: &HeaderMap) -> &str {
     value.and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Returns whether the message ID is plausible: no upstream uses control characters.
+/// Whether the message ID is plausible: no carrier uses control characters.
 fn names_one(receipt: &HttpReceipt) -> bool {
     !receipt.message_id.contains(char::is_control)
 }

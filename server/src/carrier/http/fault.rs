@@ -1,5 +1,5 @@
-//! The faults of an HTTP carrier. One table has the words for each: what happened, and what an
-//! operator does about it.
+//! The faults of an HTTP carrier. One table has the texts for each: what happened, and what an
+//! operator should do.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ use tokio_rustls::rustls;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpFault {
     pub kind: HttpFaultKind,
-    /// The HTTP status, what the upstream said, or the system's error. Contains no secret, and can
+    /// The HTTP status, what the carrier said, or the system's error. Contains no secret, and can
     /// be empty.
     pub detail: String,
 }
@@ -85,8 +85,8 @@ fault_kinds! {
         "Set \"rate\" to what the carrier allows, or ask it for more. No message is lost";
     RequestRefused: "http_request_refused", "other 4xx without a rule",
         "The carrier refuses the request",
-        "Compare \"body\" and \"headers\" in heliograph.toml with the carrier's manual, or add an \
-         answer rule for this status";
+        "Compare \"headers\" and \"json\" or \"form\" in heliograph.toml with the carrier's \
+         manual, or add an answer rule for this status";
     ServerError: "http_server_error", "5xx",
         "The carrier's API has an error, so messages are unknown",
         "If it lasts, contact the carrier with this status and time. If the carrier surely didn't \
@@ -132,8 +132,8 @@ impl HttpFault {
         Self { kind, detail: detail.into() }
     }
 
-    /// Returns what customers see of an unknown outcome, in the message's timeline: nothing that the
-    /// upstream wrote except its status, with which each detail of an answer begins.
+    /// Returns the text about an unknown outcome for customers, in the message's timeline. Of the
+    /// carrier's answer, it contains only the HTTP status, with which such a detail begins.
     pub fn for_customers(&self) -> String {
         match self.kind {
             HttpFaultKind::Unanswered => "no answer in time".to_owned(),
@@ -156,10 +156,10 @@ impl HttpFault {
             let Some(io) = inner.downcast_ref::<io::Error>() else {
                 continue;
             };
-            // The chain of sources leaves out the error inside of an `io::Error`.
+            // `source` skips the error inside of an `io::Error`.
             let inside = io.get_ref();
             let is_of_tls = matches!(inside, Some(inside) if inside.is::<rustls::Error>());
-            // A peer that ends a connection had accepted it, so it ended the handshake.
+            // Only a peer that accepted the connection can end it, so the handshake failed.
             let is_ended =
                 matches!(io.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset);
             if is_of_tls || is_ended {
@@ -179,7 +179,7 @@ impl HttpFault {
         Self::new(HttpFaultKind::Unreachable, detail)
     }
 
-    /// An error of a TLS handshake. SMPP connections have the same faults.
+    /// Converts an error of a TLS handshake from the faults of SMPP connections.
     fn handshake(error: &io::Error) -> Self {
         let Fault { kind, detail } = Fault::handshake(error);
         let kind = match kind {

@@ -1,4 +1,4 @@
-//! Messages from handsets that an upstream posts to us.
+//! Messages from handsets that a carrier posts to us.
 
 use serde_json::Value;
 use service::{InboundContent, InboundDelivery};
@@ -24,8 +24,8 @@ pub(super) fn message(settings: &InboundSettings, fields: &Value) -> Option<Inbo
     })
 }
 
-/// Returns a number with a `+` at its start if the upstream didn't escape one, which decodes to a
-/// space.
+/// Returns the number with a leading `+` instead of a space. An unescaped `+` in a form decodes to
+/// a space.
 fn number(text: &str) -> String {
     text.strip_prefix(' ').map_or_else(|| text.to_owned(), |digits| format!("+{digits}"))
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-/// Splits a post with a list into posts with one entry each. The list is the post itself, or the
-/// first list on the path `name` of a setting whose entry 0 the path takes. Each new post keeps the
-/// fields beside the list.
+/// Splits a post with lists into posts with one entry each. Without a leading slash in `name`, only
+/// a post that is a list is split. Otherwise `name` is a JSON pointer, and each list whose entry 0
+/// it names is split. Each new post keeps the fields beside the lists.
 pub(super) fn each(post: Value, name: &str) -> Vec<Value> {
     if !name.starts_with('/') {
         return match post {

@@ -1,8 +1,8 @@
 //! A carrier behind an HTTP API. The settings describe the API.
 //!
-//! Each request is sent once. Redirects aren't followed, and reqwest's retries are off. hyper-util
-//! retries a request only if a kept connection turned out to be closed and hyper had written
-//! nothing of the request. That retry is harmless.
+//! The client sends each request once: it follows no redirects, and reqwest's retries are off.
+//! hyper-util retries a request only if a kept connection was closed before hyper wrote any of the
+//! request. So the carrier can't get a message twice.
 
 mod answer;
 pub mod connection;
@@ -38,24 +38,23 @@ use answer::{Answer, Head, HttpOutcome, WrittenAnswer};
 use fault::{HttpFault, HttpFaultKind};
 use submit::HttpSubmit;
 
-/// The maximum time for connecting, including the DNS lookup and TLS. It is capped at half of a
-/// request's timeout. So if a request reaches its own timeout, it had a connection and may have
-/// been sent.
+/// The maximum time for connecting, including the DNS lookup and TLS. At most half of a request's
+/// timeout: a request that reaches its own timeout then had a connection, and may have been sent.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// How long an idle connection is kept. Most upstreams close idle connections after 5 s or more. If
-/// the upstream closes a connection just as we send a request, we can't know whether it arrived.
+/// How long an idle connection is kept. Most carriers close idle connections after 5 s or more. If
+/// the carrier closes a connection just as we send a request, we can't know whether it arrived.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The maximum size of an answer in bytes. An answer about one message isn't longer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// The minimum length of a word with a digit in the settings that is treated like a key.
+/// The minimum length of a word in the templates that may be a key. It also contains a digit.
 const KEY_MIN: usize = 8;
 
-/// Sends messages to one upstream.
+/// Sends messages to one carrier.
 pub struct HttpCarrier {
     client: Client,
     settings: HttpSettings,
-    /// The secrets that an upstream may echo, which no log may have: see [`secrets`].
+    /// The secrets that a carrier may echo, and that must not be logged: see [`secrets`].
     secrets: Vec<String>,
     places: Semaphore,
     /// The rate limit, which other processes share.
@@ -91,9 +90,9 @@ impl HttpCarrier {
         })
     }
 
-    /// Waits for a free slot and for the rate limit, sends one message and returns the outcome, with
-    /// the answer if there was one. If the future is dropped, the message may or may not have been
-    /// sent.
+    /// Waits for a free slot and for the rate limit, sends one message and returns the outcome,
+    /// with the answer if there was one. If the future is dropped, the message may or may not have
+    /// been sent.
     pub async fn submit(&self, submit: &HttpSubmit) -> (HttpOutcome, Option<WrittenAnswer>) {
         let request = match self.request(submit) {
             Ok(request) => request,
@@ -114,7 +113,7 @@ impl HttpCarrier {
         match exchanged {
             Ok(answer) => {
                 let outcome = answer.outcome(&self.settings.answers, submit, &self.secrets);
-                // An ID is stored with the message, and nothing else of the answer matters.
+                // If the answer has an ID, nothing else in it is worth keeping for staff.
                 let is_known = matches!(outcome, HttpOutcome::Accepted { message_id: Some(_) });
                 (outcome, (!is_known).then(|| answer.written(submit, &self.secrets)))
             }
@@ -122,18 +121,18 @@ impl HttpCarrier {
         }
     }
 
-    /// Returns since when the upstream has answered nothing although requests are under way.
+    /// Returns since when the carrier has answered nothing although requests are under way.
     fn unanswered_since(&self) -> Option<Instant> {
         self.unanswered.lock().since()
     }
 
-    /// Sends a request without a message to the upstream's host. Any answer is good.
+    /// Sends a request without a message to the carrier's host. Any answer is good.
     pub async fn probe(&self) -> Result<(), HttpFault> {
         let url = self.settings.url.fill(|_| Cow::Borrowed(""), Escape::Percent);
         let url = Url::parse(&url).and_then(|url| url.join("/"));
         let mut url =
             url.map_err(|error| HttpFault::new(HttpFaultKind::NotSent, error.to_string()))?;
-        // Only messages need a password. Neither call fails, because the URL has a host.
+        // A probe needs no password. Neither call fails, because the URL has a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         match self.client.execute(Request::new(Method::HEAD, url)).await {
@@ -211,8 +210,8 @@ impl HttpCarrier {
     }
 }
 
-/// Returns the secrets that a request may contain: the password, also as basic authentication writes
-/// it, the last segment of the URL for receipts, and what looks like a key in the templates.
+/// Returns the secrets that a request may contain: the password, its basic authentication, the last
+/// segment of the URL for receipts, and each word in the templates that may be a key.
 fn secrets(settings: &HttpSettings) -> Vec<String> {
     let password = settings.password.as_ref().map_or("", Secret::expose);
     let user = settings.username.as_deref().unwrap_or_default();
@@ -248,13 +247,12 @@ fn failed(error: &reqwest::Error) -> HttpOutcome {
 /// Returns why a request failed, and whether it may have been sent.
 fn fault_of(error: &reqwest::Error) -> (HttpFault, bool) {
     let (mut canceled, mut is_http) = (false, true);
-    // The innermost error is the clearest one. It never contains the URL, which may contain a
-    // password.
+    // The innermost error says most. It never contains the URL, which may contain a password.
     let mut words = String::new();
     let mut source = error.source();
     let mut is_alert = false;
     while let Some(inner) = source {
-        // With TLS 1.3, a peer refuses the client after the handshake.
+        // With TLS 1.3, a client certificate is refused only after the client's handshake.
         let tls = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let tls = tls.and_then(|inside| inside.downcast_ref::<rustls::Error>());
         if let Some(rustls::Error::AlertReceived(_)) = tls {

@@ -1,4 +1,4 @@
-//! Receipts that an upstream posts to us.
+//! Receipts that a carrier posts to us.
 
 use domain::DeliveryError;
 use serde_json::map::Entry;
@@ -12,11 +12,11 @@ use crate::json::as_text;
 pub struct HttpReceipt {
     /// The ID from the answer to the submit.
     pub message_id: String,
-    /// The upstream's word for the state.
+    /// The carrier's status.
     pub status: String,
     pub state: ReceiptState,
-    /// A stable code, which the upstream's own may follow. `None` unless the message failed or
-    /// expired. If the state isn't known, the upstream's own code.
+    /// For a message that failed or expired: our code, followed by the carrier's code if there is
+    /// one. For an unknown state: the carrier's code. Otherwise `None`.
     pub error: Option<String>,
 }
 

@@ -1,8 +1,8 @@
-//! A message as a request to the upstream has it.
+//! The values of a message for an HTTP request to a carrier.
 
 use tokio::time::Instant;
 
-/// The values of one message for the upstream's request.
+/// The values of one message for the carrier's request.
 #[derive(Clone, Debug)]
 pub struct HttpSubmit {
     /// The deadline for sending it.
@@ -14,7 +14,7 @@ pub struct HttpSubmit {
     pub number: String,
     pub sender: String,
     pub message: String,
-    /// Whether the message brings a one-time code, which must not be quoted.
+    /// Whether the message contains a one-time code. Then nothing of an answer's body is quoted.
     pub is_secret: bool,
     /// Seconds until the message expires.
     pub validity_s: u64,

@@ -6,7 +6,8 @@ use service::{RawReceipt, SubmitOutcome};
 
 use super::super::escaped;
 
-/// The maximum length of a message ID, which has at most 64 octets (SMPP 3.4, 5.2.23).
+/// The maximum length of an escaped message ID. SMPP allows 64 octets (3.4, 5.2.23), and each may
+/// need an escape.
 const ID_CHARS_MAX: usize = 255;
 
 /// The fields of a submit_sm_resp (SMPP 3.4, 4.4.2).
@@ -15,8 +16,8 @@ pub(super) struct WrittenAnswer {
     message_id: Option<String>,
 }
 
-/// Returns the answer of a submit. Returns `None` if there was none, or if it has nothing to keep
-/// but the message ID, which is stored with the message.
+/// Returns the carrier's answer to a submit, if staff may need it. They don't need an answer that
+/// accepts with a message ID: the ID is stored with the message.
 pub(super) fn written(outcome: &Outcome) -> Option<WrittenAnswer> {
     match outcome {
         Outcome::Accepted { message_id: None } => {
@@ -29,8 +30,8 @@ pub(super) fn written(outcome: &Outcome) -> Option<WrittenAnswer> {
     }
 }
 
-/// Returns an answer to keep. `outcome` is what was made of it, and `recipient` has the message and
-/// its number.
+/// Returns an answer in the form that is kept for staff. `outcome` is its meaning. `id` and
+/// `number` are the message's.
 pub(super) fn raw(
     written: WrittenAnswer,
     outcome: &SubmitOutcome,

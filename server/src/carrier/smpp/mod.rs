@@ -41,8 +41,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 const SWEEP: Duration = Duration::from_millis(200);
 /// The shortest time between two log lines about throttled submits.
 const THROTTLED_LOG_INTERVAL: Duration = Duration::from_mins(1);
-/// The shortest time between two log lines about answers without a message ID. A carrier that gives
-/// no IDs never does.
+/// The shortest time between two log lines about answers without a message ID. A carrier that omits
+/// IDs usually omits them from every answer.
 const NO_ID_LOG_INTERVAL: Duration = Duration::from_hours(1);
 
 /// A connection to an SMSC.
@@ -79,8 +79,9 @@ struct Inner {
 }
 
 impl Inner {
-    /// Returns the outcome of a submit that the carrier refused. If the carrier refused its validity
-    /// period, the message is submitted again without one, and so are all later ones.
+    /// Returns the outcome of a submit that the carrier refused. If the carrier refused its
+    /// validity period, the message is submitted again without one. Later messages get none,
+    /// either.
     fn refused(&mut self, tag: u64, status: u32, settings: &SmppSettings) -> SubmitOutcome {
         let actions = &settings.submit_status;
         let sender = self.pending.sender(tag).unwrap_or_default();
@@ -158,7 +159,7 @@ impl SmppConnection {
                  the carrier refuses the bind, ask whether it checks only the first ones"
             );
         }
-        // A third of the lease is for the write, and the rest is for storing the answer.
+        // The other half of the lease is for the write and for storing the answer.
         let answer_timeout = settings.answer_timeout.min(lease / 2);
         let inner = Inner::default();
         let reaction = inner.equal.reaction(settings.submit_status.clone());
@@ -235,9 +236,9 @@ impl SmppConnection {
         report
     }
 
-    /// Reports as not sent the submits that can't be written. While the connection is down, or
-    /// pauses because the carrier refuses everything or answers nothing, these are all waiting
-    /// submits. Otherwise, these are the submits whose deadline has passed.
+    /// Reports the waiting submits whose deadline has passed as not sent. Reports all of them as
+    /// not sent while the connection is down, or pauses because the carrier refuses everything or
+    /// answers nothing.
     fn sweep(&self, inner: &mut Inner, results: &mut Vec<Submitted>) {
         let now = Instant::now();
         let status = self.connection.status();
@@ -274,7 +275,7 @@ impl SmppConnection {
 }
 
 /// Connects to each address of a carrier, with TLS if it is set, and closes the connection without
-/// a bind. Returns each address with what went wrong.
+/// a bind. Returns each address with the result.
 pub async fn probe(settings: &SmppSettings) -> Vec<(String, Result<(), Fault>)> {
     let reaction = Arc::new(EqualRefusals::default().reaction(settings.submit_status.clone()));
     let session = session_settings(settings, None, ::smpp::Timers::default(), reaction);
@@ -373,8 +374,8 @@ impl CarrierConnection for SmppConnection {
         let without_id = without_id.map(|error| (error.fault.to_string(), Some(error.at)));
         drop(inner);
         let (last_error, last_error_at) = with_both(last_error, without_id).unzip();
-        // While the carrier refuses everything, each message is a probe too. The session learns only
-        // from the next refusal that every message gets this one.
+        // While the carrier refuses everything, each message is a probe, too. `held` counts besides
+        // the session's state, because the session learns of it only from the next refusal.
         let probing = status.probing || status.held || held.is_some();
         ConnectionStatus {
             state: match status.state {
@@ -410,8 +411,8 @@ impl CarrierConnection for SmppConnection {
     }
 }
 
-/// Returns why the carrier last refused a submit after the last link ended. If it refused none,
-/// returns why the last link ended.
+/// Returns the last refusal of a submit if the connection is bound and the last link ended earlier.
+/// Otherwise, returns why the last link ended.
 fn last_error<'a>(
     status: &'a ::smpp::Status,
     refusal: Option<&'a LastError>,

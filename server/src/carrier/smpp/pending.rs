@@ -18,10 +18,11 @@ pub(super) struct Pending {
     next_tag: u64,
     segments: HashMap<u64, (ClaimKey, u16)>,
     messages: HashMap<ClaimKey, Open>,
-    /// Messages that need no submit now: their segments are all submitted already, or they wait.
+    /// Messages that need no submit now: all their segments are submitted already, or their
+    /// sender's rate makes them wait.
     done: Vec<Submitted>,
     /// Messages with a new carrier message ID that still miss other answers.
-    named: Vec<ClaimKey>,
+    identified: Vec<ClaimKey>,
     /// Submits that weren't answered in time, by tag. A lower tag was submitted earlier.
     late: BTreeMap<u64, Late>,
 }
@@ -81,7 +82,7 @@ impl Pending {
         tags
     }
 
-    /// Puts a message of this many parts back, so that it is submitted after this time.
+    /// Puts a message with this many parts back into the queue. It is submitted after this time.
     pub(super) fn put_back(
         &mut self,
         message: &Claimed,
@@ -106,8 +107,8 @@ impl Pending {
         Some(&self.messages.get(key)?.sender)
     }
 
-    /// Returns the message of a submit that isn't answered, or that wasn't answered in time, and
-    /// its number in the carrier's format.
+    /// Returns the message of a submit without an answer, or without one in time, and the message's
+    /// number in the carrier's format.
     pub(super) fn recipient(&self, tag: u64) -> Option<(Transid, &str)> {
         let open = self.segments.get(&tag).and_then(|(key, _)| self.messages.get(key));
         let open = open.map(|open| (open.result.id, &*open.address));
@@ -146,13 +147,13 @@ impl Pending {
                 self.late.pop_first();
             }
         }
-        let is_named = carrier_message_id(&outcome).is_some();
+        let has_id = carrier_message_id(&outcome).is_some();
         open.result.outcomes.push((segment, outcome));
         open.missing -= 1;
         if open.missing == 0 {
             results.extend(self.messages.remove(&key).map(|open| open.result));
-        } else if is_named {
-            self.named.push(key);
+        } else if has_id {
+            self.identified.push(key);
         }
     }
 
@@ -160,7 +161,7 @@ impl Pending {
     /// are reported completely later.
     pub(super) fn take_early(&mut self) -> Vec<Submitted> {
         let mut early = Vec::new();
-        for key in std::mem::take(&mut self.named) {
+        for key in std::mem::take(&mut self.identified) {
             let Some(open) = self.messages.get_mut(&key) else {
                 continue;
             };
@@ -175,8 +176,8 @@ impl Pending {
         early
     }
 
-    /// Handles an answer to a submit that was given up. If the message isn't reported yet, the
-    /// answer replaces the outcome `Unknown`.
+    /// Handles an answer that came too late. If the message isn't reported yet, the answer replaces
+    /// the outcome `Unknown`.
     fn late(&mut self, tag: u64, outcome: SubmitOutcome, results: &mut Vec<Submitted>) {
         let Some(Late { mut result, segment, .. }) = self.late.remove(&tag) else {
             return;
@@ -187,12 +188,12 @@ impl Pending {
                 |other: &&mut Submitted| (other.id, other.lease) == (result.id, result.lease);
             results.iter_mut().find(same)
         });
-        let place = unreported.and_then(|unreported| {
+        let entry = unreported.and_then(|unreported| {
             let mut outcomes = unreported.outcomes.iter_mut();
             outcomes.find(|(number, _)| *number == segment)
         });
-        if let Some(place) = place {
-            place.1 = outcome;
+        if let Some(entry) = entry {
+            entry.1 = outcome;
         } else {
             result.outcomes.push((segment, outcome));
             results.push(result);

@@ -12,7 +12,7 @@ use crate::config::carriers::{ReceiptState, SmppSettings};
 /// The maximum length of a raw receipt. Receipts have about 150 octets.
 const RAW_CHARS_MAX: usize = 1024;
 
-/// A receipt, and what it reports about a message. `read` is `None` if it has no final status.
+/// A receipt, raw and as it was read. `read` is `None` if the receipt has no final status.
 pub(super) struct ReadReceipt {
     pub(super) raw: RawReceipt,
     pub(super) read: Option<CarrierReceipt>,
@@ -32,7 +32,7 @@ pub(super) fn read(
     let error = match &meaning {
         Meaning::Final(_, code) => code.map(|code| code.with_number(receipt.error.as_deref())),
         Meaning::OnTheWay => None,
-        // If the settings name the state later, they say what it means.
+        // Once the settings name the state, they can also give this number a meaning.
         Meaning::Unknown => receipt.error.clone(),
     };
     let raw = RawReceipt {
@@ -84,8 +84,8 @@ enum Meaning {
     Unknown,
 }
 
-/// Interprets the state, which is a word or the number of a message_state. The carrier's own
-/// settings take precedence over what is common.
+/// Interprets the state, which is a word or the number of a message_state. The carrier's settings
+/// take precedence over the usual meaning.
 fn meaning(receipt: &receipt::Receipt, state: &str, settings: &SmppSettings) -> Meaning {
     if receipt.intermediate {
         return Meaning::OnTheWay;
@@ -103,7 +103,7 @@ fn meaning(receipt: &receipt::Receipt, state: &str, settings: &SmppSettings) -> 
     Meaning::Final(status, Some(of_carrier.unwrap_or(code)))
 }
 
-/// Returns the meaning of a state that the carrier's settings don't mention.
+/// Returns the usual meaning of a state.
 const fn common(state: State) -> ReceiptState {
     match state {
         State::Delivered => ReceiptState::Delivered,

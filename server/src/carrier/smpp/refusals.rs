@@ -9,7 +9,8 @@ use service::SubmitOutcome;
 
 use crate::config::carriers::{SubmitAction, SubmitStatus};
 
-/// After this many equal refusals in a row, the carrier refuses every message with this status.
+/// After this many refusals in a row with the same status, the status is taken to concern every
+/// message.
 const EQUAL_MIN: u32 = 10;
 /// Statuses about the sender (SMPP 3.4, 5.1.3). They concern all messages only if messages with
 /// different senders get them.
@@ -31,10 +32,10 @@ pub(super) struct EqualRefusals {
     status: u32,
     /// How many refusals in a row had this status.
     count: u32,
-    /// The sender of the first of them, and whether another one had another sender.
+    /// The sender of the first of these refusals, and whether a later one had a different sender.
     sender: String,
     several: bool,
-    /// The sender of the first message, and whether another one had another sender.
+    /// The sender of the first submitted message, and whether a later one had a different sender.
     first_sender: Option<String>,
     several_senders: bool,
     /// The status that every message gets, or 0. The session reads it.
@@ -64,7 +65,7 @@ impl EqualRefusals {
         self.of_all.store(0, Ordering::Relaxed);
     }
 
-    /// Notes a refusal. Returns whether every message gets this status.
+    /// Notes a refusal. Returns true if its status concerns every message.
     pub(super) fn refused(&mut self, status: u32, sender: &str, actions: &SubmitStatus) -> bool {
         let is_of_sender = OF_SENDER.contains(&status);
         let counts = is_of_sender || FaultKind::is_of_parameter(status);
@@ -86,7 +87,7 @@ impl EqualRefusals {
     }
 }
 
-/// Returns the meaning of a refused submit whose status every message gets.
+/// Returns the meaning of a refusal whose status concerns every message.
 pub(super) fn of_all(status: u32) -> Refusal {
     let outcome = SubmitOutcome::Held { error: error(status) };
     Refusal { outcome, fault: Fault::submit(FaultKind::SubmitRefusedAll, status) }
@@ -119,7 +120,8 @@ const fn reaction(action: SubmitAction) -> Reaction {
     }
 }
 
-/// Returns the meaning and the SMPP name of the status in a code that [`error`] made, if it has one.
+/// Returns the meaning and the SMPP name of the status in a code from [`error`]. Returns `None` if
+/// the code has no status, or an unknown one.
 pub fn status_words(code: &str) -> Option<String> {
     let (_, hex) = code.split_once("_0x")?;
     let status = command_status::find(u32::from_str_radix(hex, 16).ok()?)?;

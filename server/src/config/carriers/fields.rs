@@ -22,7 +22,7 @@ pub struct Findings {
 /// A table that is being read. A getter that finds a problem adds it to the findings and returns
 /// nothing. If there is any problem, none of the tables is used.
 pub struct Fields<'a> {
-    /// The table's name in problems, like `[[carrier]] acme`.
+    /// The table's name in the texts of problems, like `[[carrier]] acme`.
     place: String,
     /// The table's name in `heliograph config`, like `carrier.acme`.
     path: String,
@@ -30,7 +30,7 @@ pub struct Fields<'a> {
     line: usize,
     table: Table,
     /// The keys that were requested, each with its line if it is set.
-    asked: Vec<(String, Option<usize>)>,
+    requested: Vec<(String, Option<usize>)>,
     findings: &'a mut Findings,
 }
 
@@ -41,15 +41,15 @@ impl<'a> Fields<'a> {
         (line, table): (usize, Table),
         findings: &'a mut Findings,
     ) -> Self {
-        Self { place, path, line, table, asked: Vec::new(), findings }
+        Self { place, path, line, table, requested: Vec::new(), findings }
     }
 
-    /// Adds a problem. If the sentence begins with a key, the problem gets the line of that key. The
-    /// key may be followed by a dot and the name of an entry.
+    /// Adds a problem. If the sentence begins with a key, the problem gets the line of that key.
+    /// The key may be followed by a dot and the name of an entry.
     pub fn problem(&mut self, sentence: &str) {
         let key = sentence.split([' ', '.']).next().unwrap_or_default();
-        let asked = self.asked.iter().find(|(name, _)| name == key);
-        let line = asked.and_then(|(_, line)| *line).unwrap_or(self.line);
+        let requested = self.requested.iter().find(|(name, _)| name == key);
+        let line = requested.and_then(|(_, line)| *line).unwrap_or(self.line);
         let place = &self.place;
         let problem = format!("line {line}, {place}: {sentence}");
         self.findings.problems.push(problem);
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
     fn take(&mut self, name: &str) -> Option<Item> {
         let item = self.table.remove(name);
         let line = item.as_ref().map(|item| item.line);
-        self.asked.push((name.to_owned(), line));
+        self.requested.push((name.to_owned(), line));
         item
     }
 
@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
         if !self.table.contains_key(name) {
-            self.asked.push((name.to_owned(), None));
+            self.requested.push((name.to_owned(), None));
             let Some(default) = default else {
                 self.problem(&format!("{name} is missing; it must be {wanted}"));
                 return None;
@@ -343,10 +343,10 @@ impl<'a> Fields<'a> {
         self.secret(name)
     }
 
-    /// Reports the keys that nobody requested.
+    /// Reports the keys that no getter read.
     pub fn finish(mut self) {
         for (name, item) in std::mem::take(&mut self.table) {
-            let known = self.asked.iter().map(|(known, _)| known.as_str());
+            let known = self.requested.iter().map(|(known, _)| known.as_str());
             let suggestion = suggestion(&name, known);
             self.line = item.line;
             self.problem(&format!("unknown setting {name}{suggestion}"));

@@ -1,4 +1,4 @@
-//! `[[carrier]]` of the kind `http`: describes an upstream's API.
+//! `[[carrier]]` of the kind `http`: describes a carrier's API.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,12 +28,12 @@ const TIMEOUT_LIMIT_S: u64 = 40;
 const SECRET_CHARS_MIN: usize = 16;
 /// The maximum size of a compiled pattern in bytes.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
-/// The valid form of a field's setting, for errors.
+/// What a setting that names a field must be, for errors.
 const FIELD: &str = "a field's name";
 const TEMPLATE: &str = "a text with {number}, {sender}, {message}, {transid}, {application}, \
     {validity_s}, {alphabet}, {receipt_url} or {password} in it";
 
-/// How to submit a message to an upstream, and what its answers mean.
+/// How to submit a message to a carrier, and what its answers mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
     /// Values are percent-encoded.
@@ -46,7 +46,7 @@ pub struct HttpSettings {
     /// The value of `{password}`.
     pub password: Option<Secret>,
     /// The values of `{alphabet}`.
-    pub alphabet: Option<AlphabetWords>,
+    pub alphabet: Option<AlphabetCodes>,
     /// The value of `{receipt_url}`.
     pub receipt_url: Option<Secret>,
     /// The maximum number of requests at a time.
@@ -59,10 +59,10 @@ pub struct HttpSettings {
     /// The time limit for a request, from the DNS lookup to the last byte of the answer. Connecting
     /// may take at most half of it.
     pub timeout: Duration,
-    /// A PEM file with authorities, or with the upstream's own certificate. It replaces the public
+    /// A PEM file with authorities, or with the carrier's own certificate. It replaces the public
     /// authorities.
     pub ca_file: Option<PathBuf>,
-    /// The certificate that we present, with its key, if the upstream asks for one.
+    /// The certificate that we present, with its key, if the carrier asks for one.
     pub client: Option<TlsFiles>,
     /// The first rule that matches an answer decides what it means.
     pub answers: Vec<AnswerRule>,
@@ -70,9 +70,9 @@ pub struct HttpSettings {
     pub inbound: Option<InboundSettings>,
 }
 
-/// The upstream's words for alphabets.
+/// The carrier's codes for alphabets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AlphabetWords {
+pub struct AlphabetCodes {
     /// For a message that fits the GSM 7-bit alphabet.
     pub gsm7: String,
     /// For any other message.
@@ -101,23 +101,23 @@ pub struct AnswerRule {
     pub pattern: Option<Pattern>,
     pub outcome: Meaning,
     pub message_id: Option<MessageId>,
-    /// Our codes for the upstream's.
+    /// Our error codes, by the carrier's code.
     pub errors: Errors,
 }
 
-/// The codes of delivery errors, by the upstream's code.
+/// Our error codes, by the carrier's code or status.
 pub type Errors = BTreeMap<String, DeliveryError>;
 
 /// A regular expression.
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
-/// The source of the ID that receipts have.
+/// Where the message ID comes from that the carrier's receipts contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageId {
-    /// The answer contains the upstream's ID.
+    /// The carrier assigns an ID, and this value of its answer contains it.
     Field(Pointer),
-    /// The request contained the transaction ID, and the upstream's receipts have it.
+    /// The message's `transid`, which the request contained.
     Transid,
 }
 
@@ -129,27 +129,27 @@ pub struct Pointer(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Accepted,
-    /// The upstream refused the message permanently.
+    /// The carrier refused the message permanently.
     Refused,
-    /// The upstream refused the message, because too many messages came at once.
+    /// The carrier refused the message, because too many messages came at once.
     Throttled,
-    /// The upstream refused the message for now.
+    /// The carrier refused the message for now.
     Retry,
-    /// The upstream refuses all messages of this account.
+    /// The carrier refuses all messages of this account.
     Hold,
 }
 
-/// How to read the receipts that an upstream posts to us. A field is the name of a parameter or of
+/// How to read the receipts that a carrier posts to us. A field is the name of a parameter or of
 /// a JSON member. If it begins with a slash, it is a JSON pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiptSettings {
-    /// A part of the URL that the upstream calls.
+    /// A part of the URL that the carrier calls.
     pub secret: Secret,
     pub message_id: String,
     pub status: String,
-    /// The field with the upstream's code for a failure.
+    /// The field with the carrier's code for a failure.
     pub error: Option<String>,
-    /// Our codes for the upstream's, and for its statuses.
+    /// Our error codes, by the carrier's code or, without a match, by its status.
     pub errors: Errors,
     /// The statuses of a delivered message.
     pub delivered: Vec<String>,
@@ -159,18 +159,18 @@ pub struct ReceiptSettings {
     pub enroute: Vec<String>,
 }
 
-/// How to read the messages from handsets that an upstream posts to us. Fields are named as in
+/// How to read the messages from handsets that a carrier posts to us. Fields are named as in
 /// [`ReceiptSettings`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboundSettings {
-    /// A part of the URL that the upstream calls.
+    /// A part of the URL that the carrier calls.
     pub secret: Secret,
     /// The field with the handset's number.
     pub number: String,
     /// The field with our number.
     pub recipient: String,
     pub message: String,
-    /// The field with the upstream's ID of the message.
+    /// The field with the carrier's ID of the message.
     pub message_id: Option<String>,
 }
 
@@ -193,7 +193,7 @@ impl ReceiptSettings {
 }
 
 impl HttpSettings {
-    /// `own_url` is the URL that the upstream calls, without the secret.
+    /// `own_url` is the URL that the carrier calls, without the secret.
     pub(super) fn read(fields: &mut Fields<'_>, own_url: Option<String>) -> Option<Self> {
         let username = fields.optional("username", "a name without a colon", |text| {
             (!text.is_empty() && !text.contains(':')).then(|| text.to_owned())
@@ -256,10 +256,16 @@ impl HttpSettings {
             rule.message_id.is_some() || rule.pattern.as_ref().is_some_and(Pattern::has_id)
         };
         if self.receipt.is_some() && !self.answers.iter().any(named) {
-            fields.problem("receipts need the message_id of an answer, and no answer has one");
+            fields.problem(
+                "[carrier.receipt] needs an answer with message_id, or with the group id in its \
+                 pattern",
+            );
         }
         if self.method == Method::GET && self.body != Body::None {
-            fields.problem("GET has no body: use the method POST, or only url");
+            fields.problem(
+                "GET has no body: use the method POST, or put all values into url instead of json \
+                 or form",
+            );
         }
         let body = match &self.body {
             Body::None => None,
@@ -356,7 +362,7 @@ fn body(fields: &mut Fields<'_>) -> Body {
         (Some(json), None) => Body::Json(json),
         (None, Some(form)) => Body::Form(form),
         (Some(_), Some(form)) => {
-            fields.problem("json and form can't both be the body");
+            fields.problem("json and form can't both be set");
             Body::Form(form)
         }
     }
@@ -378,8 +384,8 @@ fn headers(fields: &mut Fields<'_>, password: Option<&Secret>) -> Vec<(HeaderNam
         match header.zip(template) {
             Some(header) => headers.push(header),
             None => fields.problem(&format!(
-                "headers.{name} must be a header with a value of visible characters, not \
-                 {{message}}"
+                "headers.{name} must be a valid header: its value has visible characters, known \
+                 placeholders and no {{message}}"
             )),
         }
     }
@@ -411,15 +417,15 @@ fn answer(mut fields: Fields<'_>) -> Option<AnswerRule> {
     }
     let captures_id = pattern.as_ref().is_some_and(Pattern::has_id);
     if message_id.is_some() && captures_id {
-        fields.problem("message_id is set, and pattern has the group id, which is the same");
+        fields.problem("message_id and the group id of pattern can't both be set");
     }
     if (message_id.is_some() || captures_id)
         && outcome.is_some_and(|outcome| outcome != Meaning::Accepted)
     {
-        fields.problem("message_id is for the outcome accepted, and so is the group id of pattern");
+        fields.problem("message_id and the group id of pattern need the outcome accepted");
     }
     if !errors.is_empty() && matches!(outcome, Some(Meaning::Accepted | Meaning::Throttled)) {
-        fields.problem("errors is for the outcomes refused, retry and hold");
+        fields.problem("errors needs the outcome refused, retry or hold");
     }
     fields.finish();
     Some(AnswerRule { http: http?, field, equals, pattern, outcome: outcome?, message_id, errors })
@@ -429,7 +435,7 @@ fn message_id(text: &str) -> Option<MessageId> {
     if text == "{transid}" { Some(MessageId::Transid) } else { pointer(text).map(MessageId::Field) }
 }
 
-/// Reads our codes for an upstream's.
+/// Reads the table of our error codes.
 fn errors(fields: &mut Fields<'_>) -> Errors {
     let mut errors = Errors::new();
     for (code, text) in fields.map("errors") {
@@ -444,12 +450,12 @@ fn errors(fields: &mut Fields<'_>) -> Errors {
     errors
 }
 
-fn alphabet(mut fields: Fields<'_>) -> Option<AlphabetWords> {
+fn alphabet(mut fields: Fields<'_>) -> Option<AlphabetCodes> {
     let [gsm7, unicode] = ["gsm7", "unicode"].map(|name| {
-        fields.parsed(name, None, "the upstream's word for it", |text| Some(text.to_owned()))
+        fields.parsed(name, None, "the carrier's code for it", |text| Some(text.to_owned()))
     });
     fields.finish();
-    Some(AlphabetWords { gsm7: gsm7?, unicode: unicode? })
+    Some(AlphabetCodes { gsm7: gsm7?, unicode: unicode? })
 }
 
 fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
@@ -520,8 +526,8 @@ fn secret_of_url(fields: &mut Fields<'_>) -> Option<Secret> {
     let secret = fields.required_secret("secret");
     if secret.as_ref().is_some_and(|secret| !fits_url(secret.expose())) {
         fields.problem(&format!(
-            "secret must have at least {SECRET_CHARS_MIN} letters, digits, - and _: it is part of \
-             a URL"
+            "secret must have at least {SECRET_CHARS_MIN} characters, only letters, digits, - and \
+             _: it is part of a URL"
         ));
     }
     secret

@@ -59,16 +59,16 @@ pub struct CarrierSettings {
     pub kind: CarrierKind,
 }
 
-/// When a carrier counts as degraded, so that messages take another route. 0 means never.
+/// When a carrier counts as degraded, so that messages take another route. 0 turns a check off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HealthSettings {
-    /// The share of refused messages above which it does.
+    /// The highest normal share of refused messages.
     pub refused_percent: u32,
-    /// The share of receipts without delivery above which it does.
+    /// The highest normal share of receipts that report no delivery.
     pub undelivered_percent: u32,
-    /// After how many seconds without any receipt it does, although it accepted messages.
+    /// How long a carrier that accepted messages may send no receipt.
     pub silent_seconds: u64,
-    /// After how many seconds without any answer it does, while messages wait for one.
+    /// How long a carrier may answer nothing while messages wait for an answer.
     pub unanswered_seconds: u64,
 }
 
@@ -87,7 +87,7 @@ impl HealthSettings {
         })
     }
 
-    /// Returns how long a carrier may answer nothing. `None` means for ever.
+    /// Returns how long a carrier may answer nothing. `None` means without limit.
     pub fn unanswered_max(&self) -> Option<Duration> {
         (self.unanswered_seconds > 0).then(|| Duration::from_secs(self.unanswered_seconds))
     }
@@ -131,7 +131,7 @@ pub enum CarrierKind {
 /// The settings in force, each with its value (secrets masked) and its source.
 pub type Shown = Vec<(String, String, Source)>;
 
-/// Reads all tables. `base_url` is the address of this server for upstreams.
+/// Reads all tables. Carriers reach this server at `base_url`.
 ///
 /// # Errors
 /// Lists every problem of all tables.
@@ -192,7 +192,7 @@ fn carrier(
         fields.problem("only a carrier of the kind sandbox may be called sandbox");
     }
     let health = match kind {
-        // A sandbox refuses and fails to deliver what a test asks it to.
+        // A sandbox's failures are part of tests.
         Some(SANDBOX) | None => Some(HealthSettings::default()),
         Some(_) => HealthSettings::read(&mut fields),
     };

@@ -11,10 +11,10 @@ use super::CarrierSettings;
 use super::fields::Fields;
 use super::rewriting::{self, digits};
 
-/// The maximum size of a compiled pattern.
+/// The maximum size of a compiled pattern in bytes.
 const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
-/// The order of the routes so far, by their priority.
+/// The setting `order` of the routes so far, by priority.
 pub(super) type Orders = BTreeMap<u32, RouteOrder>;
 
 /// Reads a route to one of these carriers.
@@ -55,7 +55,7 @@ pub(super) fn read(
         );
     }
     if order == Some(RouteOrder::Cost) && cost == Costs::default() {
-        fields.problem("cost is missing; it must be set, because order is cost");
+        fields.problem("cost is missing: order = \"cost\" needs it");
     }
     if let (Some(priority), Some(order)) = (priority, order)
         && *orders.entry(priority).or_insert(order) != order

@@ -25,7 +25,7 @@ const WINDOW_LIMIT: usize = 10_000;
 const RATE_LIMIT: u32 = 1_000_000;
 /// The maximum lengths in SMPP 3.4, in ASCII characters (5.2.1 to 5.2.3).
 const SYSTEM_ID_MAX: usize = 15;
-/// SMPP allows 8. Some carriers have longer ones.
+/// SMPP allows 8 characters. Some carriers have longer passwords.
 const PASSWORD_MAX: usize = 255;
 const SYSTEM_TYPE_MAX: usize = 12;
 /// SMPP 3.4, 5.2.11 and 5.2.7.
@@ -41,14 +41,14 @@ const SHORT_CODE_DIGITS_MAX: usize = 6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmppSettings {
     pub address: Address,
-    /// Where to bind if this fails at `address`.
+    /// Where to bind if a bind at `address` fails.
     pub backup_address: Option<Address>,
     pub tls: Option<ClientTls>,
     pub system_id: String,
     pub password: Secret,
     /// Usually empty.
     pub system_type: String,
-    /// The addresses that the carrier shall serve on this bind. Usually empty.
+    /// The numbers that the carrier serves on this bind. Usually empty.
     pub address_range: String,
     pub bind: BindMode,
     /// The number of binds per worker process.
@@ -71,7 +71,7 @@ pub struct SmppSettings {
     pub service_type: String,
     /// How texts in the GSM 7-bit alphabet are written.
     pub alphabet: SubmitAlphabet,
-    /// The `data_coding` of these texts. Others are UCS-2, with 8.
+    /// The `data_coding` of these texts. Other texts are UCS-2, with `data_coding` 8.
     pub data_coding: u8,
     pub tlvs: Vec<VendorTlv>,
     pub submit_status: SubmitStatus,
@@ -79,7 +79,7 @@ pub struct SmppSettings {
     pub segmentation: Segmentation,
     /// The alphabet of inbound messages with the data_coding 0.
     pub default_alphabet: DefaultAlphabet,
-    /// Whether submits say how long the carrier may try to deliver the message.
+    /// Whether submits contain how long the carrier may try to deliver the message.
     pub validity_period: bool,
     /// The meanings of states in receipts, by `stat` as the carrier writes it. Other states have
     /// their common meaning.
@@ -125,7 +125,7 @@ pub enum ReceiptState {
     Expired,
     /// The message is still on its way, and another receipt follows.
     OnTheWay,
-    /// The carrier doesn't know the message's state.
+    /// Neither SMPP nor the settings define the state.
     Unknown,
 }
 

@@ -9,16 +9,16 @@ use super::fields::Fields;
 /// The action for a message whose submit the carrier refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitAction {
-    /// The message is submitted again, after longer and longer pauses.
+    /// The message is submitted again, after pauses that grow.
     Retry,
     /// The message takes another route. Without one, it is rejected.
     NextRoute,
     /// The message is rejected.
     Reject,
-    /// The message waits. The connection pauses, and then tries one message at a time until the
-    /// carrier accepts one: the carrier refuses the account, not this message.
+    /// The message waits, because the carrier refuses the account, not this message. The connection
+    /// pauses, and then tries one message at a time until the carrier accepts one.
     Hold,
-    /// The message waits. The connection pauses shortly.
+    /// The message waits. The connection pauses for a short time.
     Throttle,
 }
 
@@ -90,10 +90,10 @@ impl SubmitStatus {
                 }
                 (_, None) => {
                     let words = ACTIONS.map(|(word, _)| word).join(", ");
-                    fields.problem(&format!("submit_status: {key} must be one of {words}"));
+                    fields.problem(&format!("submit_status.{key} must be one of {words}"));
                 }
                 _ => fields.problem(&format!(
-                    "submit_status: {key} must be a command_status like 0x0000000f"
+                    "submit_status.{key} must be a command_status like 0x0000000f"
                 )),
             }
         }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All characters but those that may be unencoded in a path, a query and a form (RFC 3986 §2.3).
+/// All ASCII characters except those that need no encoding anywhere in a URL (RFC 3986 §2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The value that a placeholder stands for.
@@ -19,17 +19,17 @@ pub enum Placeholder {
     Application,
     /// Seconds until the message expires.
     Validity,
-    /// The carrier's word for the message's alphabet.
+    /// The carrier's code for the message's alphabet.
     Alphabet,
-    /// Where the upstream sends its receipts. It contains a secret.
+    /// Where the carrier sends its receipts. It contains a secret.
     ReceiptUrl,
     /// The carrier's password. With this placeholder, the password can be in a file instead of in
     /// the template.
     Password,
 }
 
-/// The placeholders' names, which are written in braces.
-const WORDS: [(&str, Placeholder); 9] = [
+/// The placeholders' names, which templates have in braces.
+const NAMES: [(&str, Placeholder); 9] = [
     ("number", Placeholder::Number),
     ("sender", Placeholder::Sender),
     ("message", Placeholder::Message),
@@ -77,7 +77,7 @@ impl Template {
                 !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
             };
             if let Some(word) = word.filter(is_word) {
-                let (_, known) = WORDS.into_iter().find(|(known, _)| *known == word)?;
+                let (_, known) = NAMES.into_iter().find(|(known, _)| *known == word)?;
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
                 pieces.push(Piece::Value(known));
                 rest = &from[word.len() + 2..];

@@ -1,4 +1,4 @@
-//! `tlvs` of an SMPP carrier: optional parameters that its submits have.
+//! `tlvs` of an SMPP carrier: additional optional parameters of its submits.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use ::smpp::Tlv;
 use super::fields::Fields;
 use super::template::{Escape, Placeholder, Template};
 
-/// The tags of the parameters that the server sets itself: the reference, the numbers of the parts,
-/// and the text.
+/// The tags of the parameters that the server sets itself: user_message_reference, the sar_
+/// parameters and message_payload.
 const OURS: [u16; 5] = [0x0204, 0x020C, 0x020E, 0x020F, 0x0424];
-/// The longest value in octets. It leaves room for the others in a PDU.
+/// The maximum length of a value in octets. It leaves room for the other parameters in a PDU.
 const VALUE_MAX: usize = 1024;
 const TEXT: &str = "a text of at most 1024 octets with no placeholders but {transid}, {number}, \
     {sender} and {application}";
@@ -136,7 +136,7 @@ fn by_sender(fields: &mut Fields<'_>, is_c_string: bool) -> Option<TlvValue> {
             return None;
         };
         if texts.insert(sender.to_ascii_lowercase(), text).is_some() {
-            fields.problem(&format!("value has {sender} twice: senders are the same in any case"));
+            fields.problem(&format!("value has {sender} twice: upper and lower case don't differ"));
             return None;
         }
     }

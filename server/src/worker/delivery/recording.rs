@@ -51,8 +51,8 @@ async fn run_reports(
             let _ = inbound.send(messages);
         }
         let Some(taken) = record(context, carrier, &mut report).await else {
-            // Nothing is lost: the carrier repeats the receipts that aren't acknowledged, and the
-            // leases of the messages end.
+            // The carrier repeats receipts that aren't acknowledged. The messages stay claimed
+            // until their leases end.
             continue;
         };
         let raw_receipts = std::mem::take(&mut report.raw_receipts);
@@ -111,9 +111,9 @@ async fn record(
     }
 }
 
-/// Stores results and receipts in one commit group, in this order. Stored receipts are removed from
-/// the report, and `taken` is set once the results are stored. So after a failure, the next attempt
-/// stores only the rest.
+/// Passes results and receipts to the service together, in this order, so that usually one commit
+/// group stores them. Removes stored receipts from the report, and sets `taken` once the results
+/// are stored. So after a failure, the next attempt stores only the rest.
 async fn store(
     service: &Service,
     carrier: &str,

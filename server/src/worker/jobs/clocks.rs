@@ -1,5 +1,5 @@
-//! Follows the clocks that test keys move: moves the waiting rows, and the receipts that wait in the
-//! sandboxes of this process.
+//! Applies the clocks of test keys to waiting rows, and to the receipts that wait in the sandboxes
+//! of this process.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,7 +20,8 @@ pub(super) struct Clocks {
     expires: bool,
 }
 
-/// The time for receipts that are due before their messages expire by a clock that was moved.
+/// The wait before messages expire by a clock that was moved. Receipts that are due earlier by that
+/// clock come first.
 const RECEIPTS_FIRST: Duration = Duration::from_secs(1);
 
 impl Clocks {

@@ -38,8 +38,8 @@ const FLAPPING_TIME: Duration = Duration::from_mins(10);
 const FLAPPING_MIN: u64 = 5;
 /// A connection is no longer flapping after it has stayed bound for this long.
 const STEADY_TIME: Duration = Duration::from_mins(2);
-/// How often the states are written even if nothing has changed. If a process doesn't write them
-/// for some time, other processes take it for ended and ignore its connections.
+/// How often the states are written even if nothing has changed. If a process stops writing them,
+/// other processes assume that it has ended and ignore its connections.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 /// The shortest time over which the rate of responses is measured.
 const RATE_INTERVAL: Duration = Duration::from_secs(1);
@@ -234,8 +234,8 @@ impl Reported {
         service.delivery().set_usable(&watched.carrier, usable);
         self.probes.update(service, &watched.carrier, takes_probe);
         if self.probes.ended(probed) && !usable {
-            // The probe failed, so messages that were queued for the carrier meanwhile take another
-            // route.
+            // The probe failed. Messages that were queued for the carrier meanwhile may take
+            // another route now.
             service.routes_changed().notify_one();
         }
     }
@@ -245,8 +245,8 @@ impl Reported {
         !self.connections.is_empty() && self.connections.iter().all(Seen::is_flapping)
     }
 
-    /// Returns why the carrier is degraded. `None` if it isn't. It is degraded if its health is
-    /// bad, or if all its connections are flapping.
+    /// Returns why the carrier is degraded: its health is bad, or all its connections are flapping.
+    /// Returns `None` if it isn't degraded.
     fn degraded_reason(&self, last_error: SeenError<'_>) -> Option<String> {
         let reason = self.health.degraded().map(|degraded| degraded.reason(last_error).0);
         reason.or_else(|| {
@@ -351,8 +351,9 @@ impl Seen {
         self.losses.len() as u64 >= FLAPPING_MIN
     }
 
-    /// If the connection was lost repeatedly, adds this to its last error. If the connection is
-    /// bound but flapping, it is shown as degraded, and the sentence begins with the losses.
+    /// Adds the number of losses to the connection's last error if there were at least two. A
+    /// connection that is bound but flapping becomes degraded, and its error begins with the
+    /// losses.
     fn add_losses(&self, record: &mut ConnectionRecord) {
         let count = self.losses.len();
         if count < 2 {
@@ -428,8 +429,8 @@ fn record(
             let (reason, at) = degraded.reason(own_error);
             (ConnectionState::Degraded, degraded.since, Some((reason, Some(at))))
         }
-        // The carrier may have failed before the connection began to pause, bind or probe. So the
-        // earlier time counts.
+        // The carrier may have failed before the connection began to pause, bind or probe. So
+        // operators see the earlier time.
         (
             Some(degraded),
             ConnectionState::Waiting | ConnectionState::Connecting | ConnectionState::Probing,
@@ -469,8 +470,8 @@ fn record(
     record
 }
 
-/// Returns true if nothing has changed that operators or other processes must see at once. Other
-/// processes must also see whether a probe is pending, so that they don't send another one.
+/// Returns true if no change must be visible to operators or other processes at once. A pending
+/// probe is such a change: other processes must not send another one.
 fn alike(now: &[ConnectionRecord], before: &[ConnectionRecord]) -> bool {
     let urgent = |c: &ConnectionRecord| {
         let probe = c.state == ConnectionState::Probing && c.in_flight > 0;

@@ -101,7 +101,7 @@ pub(super) fn table(
         // doesn't matter.
         every(seconds(5), Delivering, "end leases", || Stateless(upkeep::end_leases)),
         // After staff have corrected a carrier's settings, a run may take minutes.
-        every(seconds(5), Delivering, "match waiting receipts", || {
+        every(seconds(5), Delivering, "match unmatched receipts", || {
             Stateless(upkeep::match_waiting)
         }),
         // A message must be final ten minutes after it has expired: `heliograph check` reports
@@ -133,8 +133,8 @@ pub(super) fn table(
         every(seconds(60), Sharing, "look for old transactions", || {
             Stateless(upkeep::look_for_old_transactions)
         }),
-        // A day is counted when it is over. If some of its messages aren't final then, it is
-        // counted again when only scheduled ones are left, and whenever some of these are final.
+        // Counts a day after its end, again once all its messages but the scheduled ones are final,
+        // and again whenever a scheduled one becomes final.
         every(seconds(3600), Delivering, "count margins", verb!(messages.count_margins)),
         every(seconds(2), Delivering, "follow test clocks", clocks).woken_by(Service::clock_moved),
         // Runs often, because nothing wakes this job when an event is stored.

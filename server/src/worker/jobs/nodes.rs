@@ -13,8 +13,8 @@ use super::work::{Next, Work, attempt};
 use crate::worker::context::Context;
 use crate::worker::ended::{self, Sandboxes};
 
-/// If a sandbox's receipt comes this long after the sandbox's delay, it counts as lost, because the
-/// sandbox's process has ended.
+/// A sandbox's receipt that is overdue by this much counts as lost: the sandbox's process has
+/// ended.
 const RECEIPT_LATE_MS: u64 = 45_000;
 
 pub(super) struct Nodes {

@@ -24,18 +24,18 @@ pub(super) async fn end_leases(service: Service) -> Result<()> {
     Ok(())
 }
 
-/// Matches receipts whose messages became known after they arrived.
+/// Matches receipts again that matched no message when they came.
 pub(super) async fn match_waiting(service: Service) -> Result<()> {
     let count = service.delivery().match_waiting().await?;
     if count > 0 {
-        tracing::info!(count, "waiting receipts were matched");
+        tracing::info!(count, "unmatched receipts were matched");
     }
     Ok(())
 }
 
 /// Expires messages after 48 hours. Deletes old sessions, security events, mails, API calls,
-/// idempotency keys, carrier message IDs and history. Masks old numbers and erases old texts. Creates
-/// the tables of the coming days. Adds up the counts of past days.
+/// idempotency keys, carrier message IDs and history. Masks old numbers and erases old texts.
+/// Creates the tables of the coming days. Adds up the counts of past days.
 pub(super) async fn expire_and_delete(service: Service) -> Result<()> {
     let expired = attempt("messages can't be expired", service.delivery().expire()).await;
     if let Some(expired @ 1..) = expired {

@@ -148,5 +148,5 @@ fn a_wrong_setting_of_receipts_is_named() {
         .replace("$PORT", "1")
         .replace("message_id = \"/id\"\n", "");
     let error = settings(&without_ids).unwrap_err();
-    assert!(error.contains("no answer has one"), "{error}");
+    assert!(error.contains("needs an answer with message_id"), "{error}");
 }

@@ -1,9 +1,9 @@
 //! Decides from a carrier's answers and receipts, and from their absence, whether the carrier is
 //! degraded.
 //!
-//! A degraded carrier gets one message at a time, as a probe, if another route matches the others.
-//! It recovers when several probes in a row succeed. Until then, other failures may come. The newest
-//! one is shown, because it is what an operator must act on.
+//! Messages that another route matches take that route, except one message at a time, as a probe.
+//! The carrier recovers when several probes in a row succeed. Until then, it may fail in other
+//! ways, too. Operators see the newest failure, because they must act on that one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,27 +14,28 @@ use tokio::time::Instant;
 use crate::carrier::ConnectionStatus;
 use crate::config::carriers::HealthSettings;
 
-/// The time over which shares are counted.
+/// The time over which the shares of bad answers and receipts are counted.
 const WINDOW: Duration = Duration::from_secs(30);
 /// A carrier with much traffic is also judged by this time alone. Otherwise, its earlier good
 /// answers would hide for a long time that it has turned bad.
 const SHORT_WINDOW: Duration = Duration::from_millis(1500);
-/// The minimum number of answers, or of receipts, to judge a carrier by this time, and the least
-/// share of bad ones in percent.
+/// The minimum number of answers, or of receipts, within [`SHORT_WINDOW`] to judge a carrier by.
 const SHORT_MIN: u64 = 50;
+/// The lowest limit for the share of bad ones within [`SHORT_WINDOW`], in percent.
 const SHORT_PERCENT_MIN: u32 = 80;
-/// The minimum number of answers, or of receipts, to judge a carrier by.
+/// The minimum number of answers, or of receipts, within [`WINDOW`] to judge a carrier by.
 const JUDGED_MIN: u64 = 20;
-/// A carrier that accepts nothing and throttles this often is degraded. Pauses lengthen after such
-/// answers, so they are few.
+/// A carrier that accepts nothing and throttles this often is degraded. The number is low, because
+/// connections pause longer after each such answer.
 const THROTTLED_MIN: u64 = 5;
-/// How long it has accepted nothing then. A carrier that allows a number of messages per second
-/// throttles more often than this within a second.
+/// How long such a carrier must have accepted nothing. A carrier with a limit per second can
+/// throttle more often than [`THROTTLED_MIN`] within a second and still be well.
 const THROTTLED_TIME: Duration = Duration::from_secs(1);
-/// A carrier with little traffic is degraded if it refuses this many submits in a row, over at
-/// least [`WINDOW`], or if as many receipts as [`JUDGED_MIN`] in a row report no delivery.
+/// A carrier with little traffic is degraded if it refuses or defers this many submits in a row
+/// over at least [`WINDOW`], or if [`JUDGED_MIN`] receipts in a row over that time report no
+/// delivery.
 const REFUSED_MIN: u64 = 10;
-/// How often the receipts of all processes are compared with the figures before.
+/// How often the number of receipts of all processes is compared with the number before.
 const HEAR_INTERVAL: Duration = Duration::from_secs(2);
 /// The number of probes that must succeed in a row.
 const PROBES: u64 = 3;
@@ -44,15 +45,17 @@ pub(super) struct Health {
     settings: HealthSettings,
     /// The counts at earlier times of the window, oldest first.
     history: VecDeque<(Instant, CarrierCounts)>,
-    /// The number of messages that the carrier had accepted at its last receipt.
+    /// The number of submits that the carrier had accepted at its last receipt.
     reported: u64,
-    /// Since when it has accepted enough messages after that to be judged.
+    /// When the submits accepted since the last receipt reached [`JUDGED_MIN`].
     silent_since: Option<Instant>,
-    /// When the receipts of all processes were last counted since then, and their number.
+    /// When the receipts of all processes were last counted after `silent_since`, and how many
+    /// there were.
     heard: Option<(Instant, u64)>,
-    /// How often the carrier has throttled since it last accepted a message, and since when.
+    /// Since when and how often the carrier has throttled without accepting a message. Starts again
+    /// after [`WINDOW`].
     throttled: Option<(Instant, u64)>,
-    /// The submits that it has refused since it last accepted one.
+    /// The submits that it has refused or deferred since it last accepted one.
     refused: Run,
     /// The receipts that report no delivery, since the last one that reports a delivery.
     undelivered: Run,
@@ -67,8 +70,8 @@ pub(super) struct Health {
 /// Why a carrier is degraded.
 pub(super) struct Degraded {
     pub(super) since: Instant,
-    /// The failures that the carrier hasn't recovered from, in the order in which they were noticed.
-    /// Never empty.
+    /// The failures that the carrier hasn't recovered from, in the order in which they were
+    /// noticed. Never empty.
     failures: Vec<Failure>,
 }
 
@@ -76,8 +79,8 @@ pub(super) struct Degraded {
 pub(super) type SeenError<'a> = Option<(&'a str, Option<Instant>)>;
 
 impl Degraded {
-    /// Returns a sentence about the newest failure, with the last error if it says more, and the
-    /// time of the later one.
+    /// Returns a sentence about the newest failure, and its time. The sentence includes the last
+    /// error if the failure is an answer or the error is newer. The time is then the later one.
     pub(super) fn reason(&self, last_error: SeenError<'_>) -> (String, Instant) {
         let Some(Failure { cause, at, reason, .. }) = self.failures.last() else {
             return (String::new(), self.since);
@@ -128,16 +131,16 @@ impl Run {
     }
 }
 
-/// How a carrier fails. It also decides which probes succeed.
+/// How a carrier fails. This also decides which results count as a probe's success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     Throttled,
     Refused,
     /// Receipts report no delivery.
     Undelivered,
-    /// There are no receipts.
+    /// No receipts come.
     Silent,
-    /// There are no answers.
+    /// No answers come.
     Unanswered,
 }
 
@@ -195,8 +198,9 @@ impl Health {
         self.degraded.as_ref()
     }
 
-    /// Considers the counts since the start of the process, and the submits that wait for an answer.
-    /// Returns true if a probe succeeded, so that the next one may follow at once.
+    /// Judges the carrier by the counts since the start of the process, and by the submits that
+    /// wait for an answer. Returns true if a probe succeeded, so that the next one may follow at
+    /// once.
     pub(super) fn update(&mut self, counts: CarrierCounts, waiting: Waiting) -> bool {
         let now = Instant::now();
         let before = self.history.back().map_or(counts, |(_, counts)| *counts);
@@ -220,7 +224,7 @@ impl Health {
         succeeded
     }
 
-    /// Returns all failures that show now, the most telling one last.
+    /// Returns all present failures. The last one tells an operator most about the cause.
     fn find(&self, now: Instant, counts: &CarrierCounts, waiting: Waiting) -> Vec<Failure> {
         let since = |from: Instant| {
             let start = self.history.iter().find(|(at, _)| *at >= from);
@@ -247,15 +251,16 @@ impl Health {
         }
     }
 
-    /// Whether this process misses receipts that other processes may get meanwhile.
+    /// Whether this process lacks receipts, and should check whether other processes get them.
     pub(super) fn misses_receipts(&self) -> bool {
         self.settings.silent_seconds > 0
             && self.silent_since.is_some()
             && self.heard.is_none_or(|(at, _)| at.elapsed() >= HEAR_INTERVAL)
     }
 
-    /// Considers the number of receipts that all processes got within the last hour. If it grows,
-    /// another process gets them. Receipts from before the silence are no sign of it.
+    /// Takes the number of receipts that all processes got within the last hour. Only growth since
+    /// the previous call shows that another process gets receipts: the first number includes
+    /// receipts from before the silence.
     pub(super) fn hear(&mut self, receipts: u64, counts: &CarrierCounts) {
         let before = self.heard.replace((Instant::now(), receipts));
         if before.is_some_and(|(_, before)| receipts > before) {
@@ -288,7 +293,7 @@ impl Health {
         let (since, count) = self.throttled?;
         let is_all = count >= THROTTLED_MIN && now - since >= THROTTLED_TIME;
         let reason = format!(
-            "the carrier throttled all of {count} submits within {} s",
+            "the carrier throttled {count} submits and accepted none within {} s",
             (now - since).as_secs()
         );
         (is_all && self.settings.refused_percent > 0)
@@ -328,14 +333,13 @@ impl Health {
         }
     }
 
-    /// Judges a carrier by the time that it has answered nothing. Answers on another connection
-    /// count.
+    /// Judges a carrier by how long it has answered nothing on any connection of this process.
     fn unanswered(&self, now: Instant, waiting: Waiting) -> Option<Failure> {
         let since = waiting.since?.max(self.answered_at.unwrap_or(waiting.since?));
         let silence = now.saturating_duration_since(since);
         let reason = format!(
             "the carrier has answered nothing for {} s (submits that wait for its answer: {}): \
-             contact the carrier. A message without an answer in time becomes unknown. It is \
+             contact the carrier. A message without an answer in time becomes unknown, and is \
              submitted again only if its application's settings say so",
             silence.as_secs(),
             waiting.count
@@ -361,9 +365,9 @@ impl Health {
         let (undelivered, receipts) = (recent.undelivered(), recent.receipts());
         if exceeds(undelivered, receipts, undelivered_percent) {
             let reason = format!(
-                "the carrier failed to deliver {undelivered} of {receipts} submits, as its \
-                 receipts of the last {within} s say: compare their errors on the page of its \
-                 receipts, and contact the carrier"
+                "{undelivered} of {receipts} receipts of the carrier, within {within} s, report no \
+                 delivery: compare their errors on the page of its receipts, and contact the \
+                 carrier"
             );
             found.push(Failure::new(Cause::Undelivered, now, now, reason));
         }
@@ -386,16 +390,15 @@ impl Health {
         let (silent_seconds, since) = (self.settings.silent_seconds, self.silent_since?);
         let unreported = counts.get(CarrierEvent::Accepted) - self.reported;
         let reason = format!(
-            "the carrier accepted {unreported} submits, and no receipt has said for {} s what \
-             became of one: ask it to send receipts to this account, and compare the receipts that \
-             came",
+            "the carrier accepted {unreported} submits, and has sent no final receipt for {} s: \
+             ask it to send receipts to this account, and check the page of its receipts",
             (now - since).as_secs()
         );
         (silent_seconds > 0 && (now - since).as_secs() >= silent_seconds)
             .then(|| Failure::new(Cause::Silent, now, now, reason))
     }
 
-    /// Considers the results of probes. Returns true if some succeeded and none failed.
+    /// Counts the new results as probes. Returns true if some succeeded and none failed.
     fn probed(&mut self, new: &CarrierCounts) -> bool {
         let Some(degraded) = &mut self.degraded else {
             return false;
@@ -419,8 +422,8 @@ impl Health {
         some && all
     }
 
-    /// Forgets the failures that the carrier has recovered from. The counts before must not cause
-    /// them again.
+    /// Forgets the failures that the carrier has recovered from, and earlier counts, which would
+    /// cause the failures again.
     fn recover(&mut self, is_over: impl Fn(&Failure) -> bool) {
         let Some(degraded) = &mut self.degraded else {
             return;

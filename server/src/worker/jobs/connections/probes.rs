@@ -1,17 +1,17 @@
 //! Finds out whether a carrier that left messages unanswered, or is degraded, has recovered.
 //!
-//! Such a carrier gets one message at a time. All other messages take another
-//! route. If a message waits for the carrier because no other route matches it, that message is the
-//! probe. If none waits, one new message is let through now and then. A connection that binds and
-//! answers `enquire_link` doesn't prove recovery.
+//! Messages with another route take it, except one message at a time, as a probe. A message that
+//! waits for the carrier because no other route matches it is the probe. If none waits, the carrier
+//! gets a new message every [`INTERVAL`]. A connection that binds and answers `enquire_link`
+//! doesn't prove recovery.
 
 use std::time::Duration;
 
 use service::Service;
 use tokio::time::Instant;
 
-/// How often a new message is let through. The message may be lost, and it is charged even then. A
-/// carrier that is bound and has recovered gets its messages again within this time.
+/// How often the carrier gets a new message as a probe. The carrier may lose the message, and the
+/// customer pays even then. So probes are rare, which delays the recovery by up to this time.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// The state of a carrier's probes that is kept between two updates.
@@ -23,7 +23,7 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    /// Lets a message through now and then while the carrier has a slot for it.
+    /// Lets a new message through as a probe every [`INTERVAL`] while the carrier has a slot.
     pub(super) fn update(&mut self, service: &Service, carrier: &str, takes_probe: bool) {
         if !takes_probe {
             service.delivery().let_probe(carrier, false);

@@ -21,8 +21,8 @@ pub(super) struct ReportedRefusals {
 }
 
 impl ReportedRefusals {
-    /// Counts the submits refused since the last call, and logs their numbers, but no content of a
-    /// message.
+    /// Counts the submits that the carrier refused since the last call, and logs how many, with the
+    /// reasons.
     pub(super) fn update(&mut self, service: &Service, carrier: &str, all: &Refused) {
         let by_reason = all.with_throttled();
         if by_reason != self.counted {
@@ -58,7 +58,7 @@ fn difference<'a>(
     })
 }
 
-/// Adds the words for a reason, if it has some.
+/// Adds a description to a reason that is a known SMPP status.
 fn described(reason: &str) -> String {
     match status_words(reason) {
         Some(words) => format!("{reason} ({words})"),

@@ -1,8 +1,8 @@
 //! Since when each connection works, or doesn't.
 //!
-//! A connection that fails tries to bind again, pauses, probes and is bound for a moment. Staff who
-//! bind it again or reload its settings replace it by another connection. None of that begins a new
-//! failure, so "since" stays the time when the present one began.
+//! A connection that fails tries to bind again, pauses, probes and is bound for a short time. A
+//! rebind or a reload by staff replaces it by another connection. None of that begins a new
+//! failure, so "since" stays the time when the present failure began.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use domain::records::{ConnectionRecord, ConnectionState};
 use tokio::time::Instant;
 
-/// How long the standing of a connection is kept that isn't there. To bind again takes less.
+/// How long the standing of a missing connection is kept. Binding again takes less time.
 const KEPT: Duration = Duration::from_mins(1);
 
 /// The standings of the connections, by carrier and number.

@@ -9,7 +9,7 @@ use super::address::Address;
 use super::answer::{Answer, Failure};
 
 /// The parameters of a read-only request.
-pub trait Question: Sized {
+pub trait GetParameters: Sized {
     /// Parses the ID in the path and the query.
     ///
     /// # Errors
@@ -18,28 +18,28 @@ pub trait Question: Sized {
 }
 
 /// A read-only request with a valid key and valid parameters.
-pub struct Asked<T> {
+pub struct Get<T> {
     pub address: Address,
     pub access: KeyAccess,
-    pub question: T,
+    pub parameters: T,
 }
 
-impl<T: Question + Send> FromRequestParts<SharedApi> for Asked<T> {
+impl<T: GetParameters + Send> FromRequestParts<SharedApi> for Get<T> {
     type Rejection = Answer;
 
     async fn from_request_parts(parts: &mut Parts, api: &SharedApi) -> Result<Self, Answer> {
         let Ok(address) = Address::from_request_parts(parts, api).await;
         let judged = async {
             let access = api.service.messages().authorize(address.presented()).await?;
-            let question = T::read(address.id.as_deref(), parts.uri.query());
+            let parameters = T::read(address.id.as_deref(), parts.uri.query());
             // Every request counts towards the limit, but its own error takes precedence.
             let taken = api.service.messages().take_request(&access).await;
-            let question = question?;
+            let parameters = parameters?;
             taken?;
-            Ok((access, question))
+            Ok((access, parameters))
         };
         match judged.await {
-            Ok((access, question)) => Ok(Self { address, access, question }),
+            Ok((access, parameters)) => Ok(Self { address, access, parameters }),
             Err(failure) => Err(address.answer(api, Err(failure))),
         }
     }
