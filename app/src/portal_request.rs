@@ -172,6 +172,12 @@ pub fn current_request() -> Result<CurrentRequest, Problem> {
     })
 }
 
+/// Sends the browser to another page. The functions of forms end with this call.
+pub fn redirect_to(page: &str) -> Result<(), Problem> {
+    leptos_axum::redirect(page);
+    Ok(())
+}
+
 /// Returns the request and the signed-in account. Every server function that needs an account
 /// starts with this call.
 pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {

@@ -30,7 +30,7 @@ test('staff decide about applications and sender names, and the customer sees it
   await asked.getByRole('button', { name: /^Reject / }).click();
   await portal.confirms('Reject', 'The name belongs to somebody else.');
   await portal.on('/support/senders');
-  await expect(portal.main.getByText('The sender name is rejected.')).toBeVisible();
+  await expect(portal.main.getByText(/^The sender name .+ is rejected\./)).toBeVisible();
   await expect(portal.row(reference)).toHaveCount(0);
 
   await customer.open(`/applications/${reference}`);
@@ -44,14 +44,14 @@ test('staff decide about applications and sender names, and the customer sees it
   await portal.at(/^\/support\/confirm\?/);
   await expect(portal.fact('Account')).toHaveText(email);
   await portal.confirms('Suspend', 'A payment was disputed.');
-  await expect(portal.main.getByText('The application is suspended.')).toBeVisible();
+  await expect(portal.main.getByText(`Application ${reference} is suspended.`)).toBeVisible();
   await expect(row.getByRole('button', { name: /^Reinstate / })).toBeVisible();
   await expect(row).toContainText('Suspended');
   await customer.open(`/applications/${reference}`);
   await expect(readiness).toContainText('A payment was disputed.');
   await portal.link('Undo').click();
   await portal.confirms('Reinstate');
-  await expect(portal.main.getByText('The application is reinstated.')).toBeVisible();
+  await expect(portal.main.getByText(`Application ${reference} is reinstated.`)).toBeVisible();
   await portal.open(`/support/applications/${reference}`);
   await expect(portal.main.getByRole('button', { name: /^Suspend/ })).toBeVisible();
 
@@ -77,6 +77,25 @@ test('of two decisions, only the first one counts', async ({ portal, anotherBrow
   await portal.confirms('Reject', 'Too late');
   await expect(portal.alert('This request was decided before: it is accepted.')).toBeVisible();
   await expect(portal.button('Reject')).toHaveCount(0);
+});
+
+test('an old list shows that somebody else has decided', async ({
+  portal,
+  anotherBrowser,
+  server,
+}) => {
+  const customer = await anotherBrowser();
+  await customer.register();
+  const { reference } = await customer.createApplication(unique('A').slice(0, 9));
+  await portal.staff();
+  await portal.open('/support/senders');
+  const [{ id }] = (await server.staff('sender', 'list')).filter(
+    (request: { reference: string }) => request.reference === reference,
+  );
+  await server.staff('sender', 'accept', String(id));
+  await portal.row(reference).getByRole('button', { name: /^Accept / }).click();
+  await expect(portal.alert('This request was decided before: it is accepted.')).toBeVisible();
+  await expect(portal.row(reference)).toHaveCount(0);
 });
 
 test('staff keep the lists of reasons', async ({ portal, scripts }) => {

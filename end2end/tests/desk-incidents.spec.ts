@@ -86,5 +86,5 @@ test('two members of staff see each other, and the second one sees who decided',
   await expect(portal.row(reference)).toHaveCount(0);
   await colleague.confirms('Reject', 'Too late');
   await expect(colleague.alert('This request was decided before: it is accepted.')).toBeVisible();
-  await expect(colleague.alert(`${first.email} decided that at`)).toBeVisible();
+  await expect(colleague.alert(`${first.email} accepted a sender name`)).toBeVisible();
 });

@@ -27,7 +27,8 @@ test('staff assign an unmatched deposit to a suggested application', async ({
   await expect(portal.fact('Amount')).toContainText('12.5');
   await portal.button('Assign').click();
   // The next unmatched deposit opens, if there is one.
-  await expect(portal.main.getByText('The deposit is assigned.')).toBeVisible();
+  const said = `12.50 USD (${bankId}) is assigned to ${reference}.`;
+  await expect(portal.main.getByText(said)).toBeVisible();
   await portal.open('/support/deposits');
   await expect(portal.row(bankId)).toHaveCount(0);
 

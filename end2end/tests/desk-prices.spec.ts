@@ -26,7 +26,7 @@ test('staff set prices from a time on, and customers see them', async ({
   await page.getByLabel('Price', { exact: true }).fill('0.31');
   await portal.button('Set price').click();
   await portal.at(/^\/support\/confirm\?/);
-  const change = portal.fact(`Numbers beginning with ${prefix}`);
+  const change = portal.fact(`Price of numbers beginning with ${prefix}`);
   await expect(change).toHaveText('0.25 → 0.31 USD per page (factor 1.24)');
   await portal.confirms('Set price');
   await portal.on('/support/prices');

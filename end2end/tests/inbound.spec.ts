@@ -85,7 +85,7 @@ test('staff give a number to an application, and its owner reads the messages', 
   await form.getByLabel('Application').fill(reference);
   await portal.button('Add').click();
   await portal.confirms('Add');
-  await expect(portal.main).toContainText('The application has the number.');
+  await expect(portal.main).toContainText(`Number 266${ours} is assigned.`);
   await expect(portal.row(`266${ours}`)).toContainText(reference);
   await portal.open('/support/inbound');
   await portal.row('Too early').getByRole('button', { name: 'Assign' }).click();
@@ -118,7 +118,7 @@ test('staff give a number to an application, and its owner reads the messages', 
   await portal.open('/support/numbers');
   await portal.row(`266${ours}`).getByRole('button', { name: 'Remove' }).click();
   await portal.confirms('Remove');
-  await expect(portal.main).toContainText('The number is removed.');
+  await expect(portal.main).toContainText(`Number 266${ours} is removed.`);
   await expect(portal.row(`266${ours}`)).toHaveCount(0);
 });
 

@@ -68,7 +68,7 @@ test("support's day, and what the customer sees of it", async ({
     await portal.hydrated();
     await expect(portal.fact('Account')).toHaveText(email);
     await portal.button('Assign').click();
-    await expect(portal.main.getByText('The deposit is assigned.')).toBeVisible();
+    await expect(portal.main.getByText(`(${late}) is assigned to ${reference}.`)).toBeVisible();
     await customer.open(`/applications/${reference}`);
     await expect(customer.fact('Balance')).toContainText('3');
   });

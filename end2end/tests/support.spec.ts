@@ -20,7 +20,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   await expect(portal.main.getByText('No other carrier takes messages now.')).toBeVisible();
   await portal.confirms('Drain');
   await expect(portal.fact('State')).toHaveText(/^drained since/);
-  await expect(portal.main.getByText('The carrier is drained.')).toBeVisible();
+  await expect(portal.main.getByText('Carrier sandbox is drained.')).toBeVisible();
   if (scripts) {
     await expect(portal.page.getByText('sandbox is drained.', { exact: true })).toBeAttached();
   }

@@ -620,7 +620,6 @@ fn test_text(text: &str) -> Result<String, String> {
     parsed.map(|text| text.as_str().to_owned()).map_err(|error| error.to_string())
 }
 
-/// Parses a transid.
 fn transid(text: &str) -> Result<Transid, String> {
     Transid::parse(text).ok_or_else(|| "a transid is m_ and 13 characters".to_owned())
 }
@@ -639,7 +638,6 @@ pub enum Audit {
     },
 }
 
-/// Parses a time.
 fn time(text: &str) -> Result<Timestamp, String> {
     let wrong = || "a time is written like 2026-12-01 or 2026-12-01T08:30:00Z".to_owned();
     Timestamp::parse_typed(text).ok_or_else(wrong)

@@ -1,8 +1,9 @@
 //! Reloads carriers and routes while the process serves: at SIGHUP, and for `carrier reload`.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use service::{AnswerState, CarrierCommand, Result, Service};
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
@@ -118,7 +119,7 @@ impl Reloader {
     }
 
     fn try_reload(&self) -> std::result::Result<String, ConfigError> {
-        let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let mut settings = self.settings.write();
         let new = settings.load_again()?;
         new.refuse_sandbox(self.is_demo)?;
         let others = settings.changed_values(&new);

@@ -1,12 +1,13 @@
 //! `heliograph serve`: runs everything in one process, from the first bind to the last response.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use domain::Timestamp;
 use domain::records::PriceList;
+use parking_lot::RwLock;
 use serde::Serialize;
 use service::Service;
 use tokio::net::TcpListener;

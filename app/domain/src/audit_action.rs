@@ -84,12 +84,12 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("opt_out.remove", "Removed a number from the opt-outs"),
     ("carrier.drain", "Drained a carrier"),
     ("carrier.resume", "Resumed a carrier"),
-    ("carrier.rebind", "Bound a carrier anew"),
-    ("carrier.reload", "Loaded the carriers' settings"),
+    ("carrier.rebind", "Bound a carrier again"),
+    ("carrier.reload", "Reloaded the carriers"),
     ("carrier.test", "Sent a test message over a carrier"),
     ("carrier.trace", "Traced a carrier"),
-    ("incident.open", "Opened an incident"),
-    ("incident.end", "Ended an incident"),
+    ("incident.open", "Opened a note about an incident"),
+    ("incident.end", "Ended a note about an incident"),
     ("number.add", "Assigned an inbound number"),
     ("number.remove", "Removed an inbound number"),
     ("inbound.assign", "Assigned inbound messages"),
@@ -144,7 +144,7 @@ pub fn with_amounts(action: &str, text: &str, currency: &str) -> String {
 /// the words of its text, and `before` and `next` are the words around it.
 fn is_amount(action: &str, place: usize, before: &str, next: Option<&str>) -> bool {
     match action {
-        // A bank ID may be a number too, but the amount comes first.
+        // The reference may look like an amount, but the amount comes first.
         "deposit.add" | "deposit.assign" | "deposit.return" => place == 0,
         "price.set" => before != "change",
         LIMITS => before == LimitField::SpendPerDay.as_str(),
@@ -152,6 +152,15 @@ fn is_amount(action: &str, place: usize, before: &str, next: Option<&str>) -> bo
         "messages.discard" => next == Some("released"),
         _ => false,
     }
+}
+
+/// Returns what an entry says, for the middle of a sentence: "approved the application (Pending →
+/// Active)". `None` if no action has this code.
+pub fn clause(action: &str, before: Option<&str>, after: Option<&str>) -> Option<String> {
+    let sentence = sentence(action)?;
+    let (first, rest) = sentence.split_at_checked(1)?;
+    let values = before.zip(after).map(|(before, after)| format!(" ({before} → {after})"));
+    Some(format!("{}{rest}{}", first.to_lowercase(), values.unwrap_or_default()))
 }
 
 /// Returns what was done. `None` if no action has this code.
@@ -163,14 +172,22 @@ pub fn sentence(action: &str) -> Option<&'static str> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{ACTIONS, readable};
+    use super::{ACTIONS, clause, readable};
 
     #[test]
     fn amounts_and_times_are_shown_as_on_other_pages() {
         for (action, text, shown) in [
-            ("deposit.add", "1003.5 4711 credited", "1,003.50 USD 4711 credited"),
+            (
+                "deposit.add",
+                "1003.5 credited; the payer wrote 5",
+                "1,003.50 USD credited; the payer wrote 5",
+            ),
             ("deposit.return", "2: wrong account 12", "2.00 USD: wrong account 12"),
-            ("deposit.assign", "1 b; the payer wrote 5", "1.00 USD b; the payer wrote 5"),
+            (
+                "deposit.assign",
+                "1 to 650761; the payer wrote 5",
+                "1.00 USD to 650761; the payer wrote 5",
+            ),
             (
                 "price.set",
                 "local 0.05, international 0.25 from 2026-11-21T08:30:00.000Z",
@@ -194,6 +211,15 @@ mod tests {
         ] {
             assert_eq!(readable(action, text, "USD"), shown);
         }
+    }
+
+    #[test]
+    fn a_clause_says_what_was_done_and_what_changed() {
+        let changed = clause("application.approve", Some("Pending"), Some("Active"));
+        assert_eq!(changed.as_deref(), Some("approved the application (Pending → Active)"));
+        let done = clause("sender.accept", None, Some("acme"));
+        assert_eq!(done.as_deref(), Some("accepted a sender name"));
+        assert_eq!(clause("nothing", None, None), None);
     }
 
     #[test]

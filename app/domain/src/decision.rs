@@ -44,6 +44,8 @@ pub struct Decided {
     /// The email of a member of staff, or `command line (USER)`.
     pub by: String,
     pub at: Timestamp,
+    /// What was done, as in "approved the application". `None` if it isn't known.
+    pub what: Option<String>,
 }
 
 words! {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::PriceChange;
 use crate::words::words;
 
 words! {
@@ -11,59 +12,81 @@ words! {
     pub enum DeskAct [
         /// The text of the action's button.
         pub label: &'static str,
-        /// The sentence that says that the action was done.
-        pub done: &'static str,
+        /// What was done, after the subject's name. See [`Self::done`].
+        predicate: &'static str,
     ] {
         // On an application, identified by its reference.
-        Approve = "approve", "Approve", "The application is approved.";
-        Suspend = "suspend", "Suspend", "The application is suspended.";
-        Reinstate = "reinstate", "Reinstate", "The application is reinstated.";
+        Approve = "approve", "Approve", "is approved.";
+        Suspend = "suspend", "Suspend", "is suspended.";
+        Reinstate = "reinstate", "Reinstate", "is reinstated.";
         // On a request for a sender name, identified by its ID.
-        Accept = "accept", "Accept", "The sender name is accepted.";
-        Reject = "reject", "Reject", "The sender name is rejected.";
+        Accept = "accept", "Accept", "is accepted.";
+        Reject = "reject", "Reject", "is rejected.";
         // On an account, identified by its ID.
-        Disable = "disable", "Disable", "The account is disabled.";
-        Enable = "enable", "Enable", "The account is enabled.";
-        SignOut = "sign-out", "Sign out", "The account's devices are signed out.";
-        Promote = "promote", "Promote", "The account is staff now.";
-        Demote = "demote", "Demote", "The account is a customer now.";
-        ResetFactor = "reset-factor", "Reset the factor",
-            "The account has no second factor any more.";
+        Disable = "disable", "Disable", "is disabled.";
+        Enable = "enable", "Enable", "is enabled.";
+        SignOut = "sign-out", "Sign out", "is signed out on all devices.";
+        Promote = "promote", "Promote", "is staff now.";
+        Demote = "demote", "Demote", "is a customer now.";
+        ResetFactor = "reset-factor", "Reset the second factor",
+            "has no second factor any more.";
         MakeResetLink = "make-reset-link", "Make a reset link",
-            "The reset link is made. Earlier links no longer work.";
+            "has a new reset link. Earlier links no longer work.";
         // On a number for inbound messages, identified by the number, its keyword if it has one,
         // and the reference of its application, with spaces between them.
-        AddNumber = "add-number", "Add", "The application has the number.";
-        RemoveNumber = "remove-number", "Remove", "The number is removed.";
+        AddNumber = "add-number", "Add", "is assigned.";
+        RemoveNumber = "remove-number", "Remove", "is removed.";
         // On a batch, identified by the reference of its application and its ID, with a space
         // between them.
-        PauseBatch = "pause-batch", "Pause batch", "The batch is paused.";
-        ResumeBatch = "resume-batch", "Resume batch", "The batch is resumed.";
+        PauseBatch = "pause-batch", "Pause batch", "is paused.";
+        ResumeBatch = "resume-batch", "Resume batch", "is resumed.";
         // On a carrier, identified by its name.
-        Drain = "drain", "Drain", "The carrier is drained.";
-        Resume = "resume", "Resume", "The carrier is resumed.";
-        Rebind = "rebind", "Bind again", "The carrier's connections are closed, and opened again.";
+        Drain = "drain", "Drain", "is drained.";
+        Resume = "resume", "Resume", "is resumed.";
+        Rebind = "rebind", "Bind again", "closes its connections and opens them again.";
         /// The subject is the name of the carrier, which may be empty, a space, and the text.
-        OpenIncident = "open-incident", "Open note", "The note is open. Customers see it.";
+        OpenIncident = "open-incident", "Open note", "is open. Customers see it.";
         /// On a note about an incident, identified by its ID.
-        EndIncident = "end-incident", "End", "The note has ended. Customers no longer see it.";
+        EndIncident = "end-incident", "End", "has ended. Customers no longer see it.";
         /// On all carriers and routes. The subject is empty.
         Reload = "reload-carriers", "Reload carriers",
-            "Every process reads carriers and routes again. An error is shown here.";
+            "Every process reloads carriers and routes. If the settings have an error, this page \
+             shows it.";
         // On prices. The subject is the text of a `PriceRequest`.
-        SetBasePrices = "set-base-prices", "Set base prices",
-            "The change of the base prices is saved.";
-        SetPrice = "set-price", "Set price", "The price change is saved.";
-        RemovePrice = "remove-price", "Remove price", "The removal of the price is saved.";
+        SetBasePrices = "set-base-prices", "Set base prices", "is saved.";
+        SetPrice = "set-price", "Set price", "is saved.";
+        RemovePrice = "remove-price", "Remove price", "is saved.";
         /// On a price change that isn't in force yet, identified by its ID.
-        CancelPrice = "cancel-price", "Cancel the change", "The price change is cancelled.";
+        CancelPrice = "cancel-price", "Cancel the change", "is cancelled.";
         /// On a line of a bank statement that couldn't be credited, identified by the ID of the
         /// statement and the number of the line, with a space between them.
-        MarkLine = "mark-line", "Mark as done", "The line is marked as done.";
+        MarkLine = "mark-line", "Mark as done", "is marked as done.";
     }
 }
 
 impl DeskAct {
+    /// Returns the sentence that says that the action was done. `name` is the subject's name, as in
+    /// "the sender name acme". Empty for actions on no particular subject.
+    pub fn done(self, name: &str) -> String {
+        let mut first = name.chars();
+        let name = match first.next() {
+            Some(letter) => format!("{}{}", letter.to_uppercase(), first.as_str()),
+            None if self == Self::Reload => String::new(),
+            None => return format!("Done: {}.", self.label()),
+        };
+        format!("{name} {}", self.predicate()).trim_start().to_owned()
+    }
+
+    /// Returns the action that makes a price change.
+    pub const fn of_price(change: &PriceChange) -> Self {
+        match change {
+            PriceChange::Base(_) => Self::SetBasePrices,
+            PriceChange::Prefix(_, Some(_)) => Self::SetPrice,
+            PriceChange::Prefix(_, None) => Self::RemovePrice,
+            PriceChange::Cancel(_) => Self::CancelPrice,
+        }
+    }
+
     /// Returns the action that undoes this one, if there is one.
     pub const fn reverse(self) -> Option<Self> {
         Some(match self {

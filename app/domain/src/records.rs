@@ -449,6 +449,8 @@ pub struct DepositCase {
     pub deposit: DepositRecord,
     /// The applications that the payer may have meant. Empty unless the deposit is unmatched.
     pub suggestions: Vec<Reference>,
+    /// Whether the deposit is unmatched because the account of the payer's reference is closed.
+    pub account_closed: bool,
 }
 
 /// The amount of pending work of one kind.
@@ -943,6 +945,8 @@ pub struct BankLineCase {
     pub line: BankStatementLine,
     /// The applications that the payer may have meant. Empty unless the line is unmatched.
     pub suggestions: Vec<Reference>,
+    /// Whether the line is unmatched because the account of the payer's reference is closed.
+    pub account_closed: bool,
 }
 
 /// A line of a bank statement that couldn't be credited, until staff mark it as done.

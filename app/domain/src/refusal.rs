@@ -231,7 +231,11 @@ pub enum Refusal {
     NoSuchDevice,
     #[error("A device's name has at most {DEVICE_NAME_CHARS_MAX} characters, on one line.")]
     DeviceNameInvalid,
-    #[error("The application is {status}: it can't be {}.{}", .action.participle(), By(.decided))]
+    #[error(
+        "An application that is {status} can't be {}.{}",
+        .action.participle(),
+        By(.decided)
+    )]
     StatusConflict {
         status: ApplicationStatus,
         action: StatusAction,
@@ -255,7 +259,7 @@ pub enum Refusal {
         /// The last change, if any.
         decided: Option<Decided>,
     },
-    #[error("There is nothing to do: this is so already.{}", By(.decided))]
+    #[error("This is done already, so nothing was changed.{}", By(.decided))]
     NothingToDo {
         /// The last change, if any.
         decided: Option<Decided>,
@@ -307,9 +311,11 @@ pub enum Refusal {
     #[error("The prefix has no price of its own at that time, so there is nothing to remove.")]
     NoSuchPrefix,
     #[error(
-        "At {} UTC the prefix {prefix} would cost {price} and a local number {local}: prefixes \
-         must cost more. Change the prefix's price first, or choose another one.",
-        .at.to_table()
+        "At {} UTC the prefix {prefix} would cost {} and a local number {}: prefixes must cost \
+         more. Change the prefix's price first, or choose another one.",
+        .at.to_table(),
+        .price.shown(),
+        .local.shown()
     )]
     PriceNotDearer { prefix: Prefix, at: Timestamp, price: Money, local: Money },
     #[error(
@@ -467,7 +473,10 @@ struct By<'a>(&'a Option<Decided>);
 impl fmt::Display for By<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(Decided { by, at }) => write!(f, " {by} decided that at {} UTC.", at.to_table()),
+            Some(Decided { by, at, what }) => {
+                let what = what.as_deref().unwrap_or("decided that");
+                write!(f, " {by} {what} at {} UTC.", at.to_table())
+            }
             None => Ok(()),
         }
     }

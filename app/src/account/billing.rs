@@ -8,12 +8,15 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, Field, FormState, Loaded, Page, PostForm, SubmitButton, TextArea};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::signed_in, crate::problem::Cause, domain::Refusal};
+use {
+    crate::portal_request::{redirect_to, signed_in},
+    crate::problem::Cause,
+    domain::Refusal,
+};
 
 /// The path of the page.
 pub const BILLING_PATH: &str = "/account/billing";
 
-/// Loads the details of the account.
 #[server(prefix = "/fn", endpoint = "billing-details", input = GetUrl)]
 pub async fn load_billing() -> Result<BillingDetails, Problem> {
     let (current, account) = signed_in().await?;
@@ -35,17 +38,13 @@ pub async fn set_billing(
     let details = details.map_err(|_| Cause::Refused(Refusal::BillingDetailsInvalid));
     let details = details.map_err(Problem::from).map_err(keep)?;
     current.service().accounts().set_billing_details(account.id, details).await?;
-    leptos_axum::redirect(&format!("{BILLING_PATH}?saved=1"));
-    Ok(())
+    redirect_to(&format!("{BILLING_PATH}?saved=1"))
 }
 
 #[component]
 pub fn BillingPage() -> impl IntoView {
     let form = FormState::new::<SetBilling>("billing-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadBilling {}
-    });
+    let data = PageData::after([form], || LoadBilling {});
     view! { <Loaded data render=move |details| view! { <Billing details form/> }/> }
 }
 

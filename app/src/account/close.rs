@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::fields::PasswordField;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
-use crate::portal_request::{missing_step_up, signed_in, step_up};
+use crate::portal_request::{missing_step_up, redirect_to, signed_in, step_up};
 use crate::problem::Problem;
 use crate::ui::{Confirmation, ConfirmationForm, Field, FormState, Loaded, Page};
 
@@ -57,8 +57,7 @@ pub async fn close_account(
     let closed = current.service().accounts().close_account(&account, &password, &references).await;
     closed.map_err(|error| keep(error.into()))?;
     current.sign_out().await.map_err(Problem::after_change)?;
-    leptos_axum::redirect("/login?closed=1");
-    Ok(())
+    redirect_to("/login?closed=1")
 }
 
 #[component]

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 #[cfg(feature = "ssr")]
-use crate::portal_request::{current_request, signed_in};
+use crate::portal_request::{current_request, redirect_to, signed_in};
 use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton, in_path, parameter};
 
@@ -12,8 +12,7 @@ use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton, in_path
 pub async fn confirm(token: String) -> Result<(), Problem> {
     let current = current_request()?;
     current.service().accounts().confirm_email(&token).await?;
-    leptos_axum::redirect("/confirm/done?confirmed=1");
-    Ok(())
+    redirect_to("/confirm/done?confirmed=1")
 }
 
 /// Sends the confirmation mail again.
@@ -21,8 +20,7 @@ pub async fn confirm(token: String) -> Result<(), Problem> {
 pub async fn mail_confirmation() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     current.service().accounts().mail_confirmation(account.id).await?;
-    leptos_axum::redirect("/applications/new?mailed=1");
-    Ok(())
+    redirect_to("/applications/new?mailed=1")
 }
 
 #[component]

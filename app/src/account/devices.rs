@@ -9,7 +9,7 @@ use leptos::server_fn::codec::GetUrl;
 use super::PasswordField;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
-use crate::portal_request::{signed_in, step_up};
+use crate::portal_request::{redirect_to, signed_in, step_up};
 use crate::problem::Problem;
 use crate::ui::{
     AcceptedNotice, BUTTONS, Choice, Field, FormAlert, FormState, Loaded, Page, PostForm,
@@ -36,8 +36,7 @@ pub async fn sign_out_device(
     stepped_up.map_err(|problem| problem.typed("device", &device.to_string()))?;
     current.service().accounts().sign_out_device(account.id, device).await?;
     // If it was this browser, the devices page redirects to the sign-in page.
-    leptos_axum::redirect("/devices?signed-out=1");
-    Ok(())
+    redirect_to("/devices?signed-out=1")
 }
 
 /// Names a device. An empty name removes the name.
@@ -47,8 +46,7 @@ pub async fn name_device(device: i64, #[server(default)] name: String) -> Result
     let (current, account) = signed_in().await.map_err(keep)?;
     let named = current.service().accounts().name_device(account.id, device, &name).await;
     named.map_err(|error| keep(error.into()))?;
-    leptos_axum::redirect("/devices?named=1");
-    Ok(())
+    redirect_to("/devices?named=1")
 }
 
 /// Loads the account's security events, newest first.
@@ -64,8 +62,7 @@ pub async fn sign_out_others(password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let token = current.token().unwrap_or_default();
     current.service().accounts().sign_out_others(account.id, &password, &token).await?;
-    leptos_axum::redirect("/devices?others-signed-out=1");
-    Ok(())
+    redirect_to("/devices?others-signed-out=1")
 }
 
 #[component]
@@ -73,12 +70,7 @@ pub fn DevicesPage() -> impl IntoView {
     let one = FormState::new::<SignOutDevice>("device-alert");
     let others = FormState::new::<SignOutOthers>("others-alert");
     let name = FormState::new::<NameDevice>("name-alert");
-    let data = PageData::new(move || {
-        for form in [one, others, name] {
-            form.accepted.track();
-        }
-        LoadDevices {}
-    });
+    let data = PageData::after([one, others, name], || LoadDevices {});
     let render = move |devices: Vec<DeviceRecord>| view! { <Devices devices one others name/> };
     view! { <Loaded data render/> }
 }

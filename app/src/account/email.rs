@@ -10,7 +10,7 @@ use leptos::prelude::*;
 use super::confirm::MailedLinkPage;
 use super::fields::PasswordField;
 #[cfg(feature = "ssr")]
-use crate::portal_request::{current_request, signed_in, step_up};
+use crate::portal_request::{current_request, redirect_to, signed_in, step_up};
 use crate::problem::Problem;
 use crate::ui::{DateTime, Field, FormState, PostForm, StepUpField, SubmitButton};
 
@@ -31,8 +31,7 @@ pub async fn request_email_change(
     let requested =
         current.service().accounts().request_email_change(&account, &password, &new).await;
     requested.map_err(|error| keep(error.into()))?;
-    leptos_axum::redirect("/account?email-requested=1");
-    Ok(())
+    redirect_to("/account?email-requested=1")
 }
 
 /// Cancels the requested change.
@@ -40,8 +39,7 @@ pub async fn request_email_change(
 pub async fn cancel_email_change() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     current.service().accounts().cancel_email_change(account.id).await?;
-    leptos_axum::redirect("/account?email-canceled=1");
-    Ok(())
+    redirect_to("/account?email-canceled=1")
 }
 
 /// Confirms an account's new email with the token mailed to it. The change takes effect at once or
@@ -53,8 +51,7 @@ pub async fn change_email(token: String) -> Result<(), Problem> {
         Some(_) => "/account/email/done?confirmed=1",
         None => "/account/email/done?changed=1",
     };
-    leptos_axum::redirect(done);
-    Ok(())
+    redirect_to(done)
 }
 
 /// Cancels a change of an account's email with the token mailed to the present email. Works without
@@ -63,15 +60,14 @@ pub async fn change_email(token: String) -> Result<(), Problem> {
 pub async fn stop_email_change(token: String) -> Result<(), Problem> {
     let current = current_request()?;
     current.service().accounts().stop_email_change(&token).await?;
-    leptos_axum::redirect("/account/email/stop/done?stopped=1");
-    Ok(())
+    redirect_to("/account/email/stop/done?stopped=1")
 }
 
 /// The forms for the account's email.
 #[derive(Clone, Copy)]
 pub struct EmailForms {
-    request: FormState,
-    cancel: FormState,
+    pub request: FormState,
+    pub cancel: FormState,
 }
 
 impl EmailForms {
@@ -80,12 +76,6 @@ impl EmailForms {
             request: FormState::new::<RequestEmailChange>("email-alert"),
             cancel: FormState::new::<CancelEmailChange>("email-cancel-alert"),
         }
-    }
-
-    /// Reruns the current computation when one of the forms is accepted.
-    pub fn track(self) {
-        self.request.accepted.track();
-        self.cancel.accepted.track();
     }
 }
 

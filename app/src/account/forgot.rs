@@ -6,7 +6,7 @@ use leptos::server_fn::codec::GetUrl;
 use super::fields::EmailField;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
-use crate::portal_request::current_request;
+use crate::portal_request::{current_request, redirect_to};
 use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, FormState, Loaded, Page, PostForm, SubmitButton};
 
@@ -23,8 +23,7 @@ pub async fn forgot(email: String) -> Result<(), Problem> {
     let current = current_request()?;
     let asked = current.service().accounts().request_reset(&email, &current.client().address).await;
     asked.map_err(|error| Problem::from(error).typed("email", &email))?;
-    leptos_axum::redirect("/forgot?sent=1");
-    Ok(())
+    redirect_to("/forgot?sent=1")
 }
 
 #[component]

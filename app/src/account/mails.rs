@@ -4,7 +4,7 @@ use domain::MailKind;
 use leptos::prelude::*;
 
 #[cfg(feature = "ssr")]
-use crate::portal_request::signed_in;
+use crate::portal_request::{redirect_to, signed_in};
 use crate::problem::Problem;
 use crate::ui::{FormState, PostForm, SubmitButton};
 
@@ -31,8 +31,7 @@ pub async fn set_mails(
         .collect();
     let service = current.service();
     service.accounts().set_unwanted_mails(account.id, &unwanted).await?;
-    leptos_axum::redirect("/account?mails=1");
-    Ok(())
+    redirect_to("/account?mails=1")
 }
 
 /// The section for the account's notifications.

@@ -25,7 +25,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "ssr")]
-use crate::portal_request::current_request;
+use crate::portal_request::{current_request, redirect_to};
 use crate::problem::Problem;
 
 pub use billing::{BILLING_PATH, BillingPage, SetBilling};
@@ -93,8 +93,7 @@ pub async fn load_session() -> Result<Option<SessionEnd>, Problem> {
 #[server(prefix = "/fn", endpoint = "sign-out")]
 pub async fn sign_out() -> Result<(), Problem> {
     current_request()?.sign_out().await?;
-    leptos_axum::redirect("/");
-    Ok(())
+    redirect_to("/")
 }
 
 /// Returns the page to open after signing in, from this page's address.

@@ -14,7 +14,7 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{missing_step_up, signed_in, step_up},
+    crate::portal_request::{missing_step_up, redirect_to, signed_in, step_up},
     crate::problem::{Cause, Filter},
     domain::Number,
     service::Actor,
@@ -56,8 +56,7 @@ pub async fn erase_number(
     let actor = Actor::Account(account.id);
     let erased = current.service().messages().erase_number(&actor, account.id, &parsed).await?;
     let notice = if erased.open + erased.uploads > 0 { "partly" } else { "erased" };
-    leptos_axum::redirect(&address(NUMBER_PATH, [(notice, "1")]));
-    Ok(())
+    redirect_to(&address(NUMBER_PATH, [(notice, "1")]))
 }
 
 #[cfg(feature = "ssr")]

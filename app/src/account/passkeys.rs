@@ -157,7 +157,6 @@ pub fn PasskeyList(passkeys: Passkeys, forms: PasskeyForms) -> impl IntoView {
     }
 }
 
-/// The form that adds a passkey.
 #[component]
 fn Addition(form: FormState) -> impl IntoView {
     view! {

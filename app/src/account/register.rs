@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::ui::{FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{CurrentRequest, current_request, local_path},
+    crate::portal_request::{CurrentRequest, current_request, local_path, redirect_to},
     domain::records::AccountRecord,
     domain::{Email, Password},
 };
@@ -26,8 +26,7 @@ pub async fn register(
         .map_err(|problem| problem.typed("email", &email))?;
     let signed_in = current.sign_in(&account).await;
     signed_in.map_err(Problem::after_change)?;
-    leptos_axum::redirect(local_path(&next));
-    Ok(())
+    redirect_to(local_path(&next))
 }
 
 #[cfg(feature = "ssr")]

@@ -8,7 +8,10 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{FormState, Loaded, Page, PostForm, SubmitButton, in_path};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::current_request, domain::Password};
+use {
+    crate::portal_request::{current_request, redirect_to},
+    domain::Password,
+};
 
 /// Returns whether a reset link is valid, so that nobody thinks up a password for one that isn't.
 #[server(prefix = "/fn", endpoint = "reset-link", input = GetUrl)]
@@ -22,8 +25,7 @@ pub async fn load_reset_link(#[server(default)] token: String) -> Result<bool, P
 pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
     let password = Password::parse(&new_password)?;
     current_request()?.service().accounts().reset_password(&token, &password).await?;
-    leptos_axum::redirect("/login?reset=1");
-    Ok(())
+    redirect_to("/login?reset=1")
 }
 
 #[component]

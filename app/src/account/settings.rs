@@ -18,7 +18,10 @@ use crate::page_data::PageData;
 use crate::problem::{Problem, TWO_FACTOR_PATH};
 use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, Parts, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::signed_in, domain::Password};
+use {
+    crate::portal_request::{redirect_to, signed_in},
+    domain::Password,
+};
 
 /// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,8 +58,7 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
     current.service().accounts().change_password(&account, &password, &new, &keep).await?;
     let renewed = current.renew(&account).await;
     renewed.map_err(Problem::after_change)?;
-    leptos_axum::redirect("/account?changed=1");
-    Ok(())
+    redirect_to("/account?changed=1")
 }
 
 #[component]
@@ -64,12 +66,7 @@ pub fn AccountPage() -> impl IntoView {
     let theme = FormState::new::<SetTheme>("theme-alert");
     let mails = FormState::new::<SetMails>("mails-alert");
     let email = EmailForms::new();
-    let data = PageData::new(move || {
-        theme.accepted.track();
-        mails.accepted.track();
-        email.track();
-        LoadAccount {}
-    });
+    let data = PageData::after([theme, mails, email.request, email.cancel], || LoadAccount {});
     view! { <Loaded data render=move |data| view! { <Settings data email mails theme/> }/> }
 }
 

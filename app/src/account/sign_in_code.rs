@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::ui::{FormState, Page, PasskeyButton, PostForm, SubmitButton, parameter};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{current_request, landing_path, local_path},
+    crate::portal_request::{current_request, landing_path, local_path, redirect_to},
     service::SecondStep,
 };
 
@@ -39,8 +39,7 @@ pub async fn sign_in_code(
         SecondStep::RecoveryCode(recovery_code)
     };
     let account = current_request()?.sign_in_by_code(&step).await?;
-    leptos_axum::redirect(landing_path(&account, &next));
-    Ok(())
+    redirect_to(landing_path(&account, &next))
 }
 
 #[component]

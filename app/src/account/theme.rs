@@ -4,7 +4,7 @@ use domain::Theme;
 use leptos::prelude::*;
 
 #[cfg(feature = "ssr")]
-use crate::portal_request::signed_in;
+use crate::portal_request::{redirect_to, signed_in};
 use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 
@@ -16,8 +16,7 @@ pub async fn set_theme(theme: String) -> Result<(), Problem> {
     let theme = Theme::parse(&theme).ok_or(crate::problem::Cause::Unreadable)?;
     current.service().accounts().set_theme(account.id, theme).await?;
     current.keep_theme(theme);
-    leptos_axum::redirect("/account?theme=1");
-    Ok(())
+    redirect_to("/account?theme=1")
 }
 
 #[component]

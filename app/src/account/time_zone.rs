@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 #[cfg(feature = "ssr")]
-use crate::portal_request::signed_in;
+use crate::portal_request::{redirect_to, signed_in};
 use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 
@@ -14,8 +14,7 @@ pub async fn set_time_zone(time_zone: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await.map_err(keep)?;
     let name = Some(time_zone.as_str()).filter(|name| !name.is_empty());
     current.service().accounts().set_time_zone(account.id, name).await?;
-    leptos_axum::redirect("/account?time-zone=1");
-    Ok(())
+    redirect_to("/account?time-zone=1")
 }
 
 #[component]

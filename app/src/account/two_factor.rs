@@ -19,7 +19,7 @@ use crate::ui::{
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{
-        CurrentRequest, is_shown, missing_step_up, setting_up, signed_in, step_up,
+        CurrentRequest, is_shown, missing_step_up, redirect_to, setting_up, signed_in, step_up,
     },
     crate::problem::Cause,
     domain::records::AccountRecord,
@@ -187,8 +187,7 @@ pub async fn remove_two_factor(#[server(default)] credential: String) -> Result<
     let (current, account) = signed_in().await?;
     step_up(&current, &account, &credential).await?;
     current.service().accounts().remove_factor(account.id).await?;
-    leptos_axum::redirect("/account?removed-factor=1");
-    Ok(())
+    redirect_to("/account?removed-factor=1")
 }
 
 /// The page's forms.
@@ -211,13 +210,11 @@ pub fn TwoFactorPage() -> impl IntoView {
         remove: FormState::new::<RemoveTwoFactor>("remove-alert"),
         passkeys: PasskeyForms::new(),
     };
-    let data = PageData::new(move || {
-        for form in [forms.confirm, forms.set_up, forms.renew, forms.remove] {
-            form.accepted.track();
-        }
-        forms.passkeys.track();
-        LoadTwoFactor { replace: replace.get().is_some(), confirm: confirm.get().is_some() }
-    });
+    let data =
+        PageData::after([forms.confirm, forms.set_up, forms.renew, forms.remove], move || {
+            forms.passkeys.track();
+            LoadTwoFactor { replace: replace.get().is_some(), confirm: confirm.get().is_some() }
+        });
     let render = move |data| view! { <Contents data confirm=confirm.get_untracked() forms/> };
     view! { <Loaded data render/> }
 }

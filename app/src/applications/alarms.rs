@@ -5,7 +5,7 @@ use domain::{AlarmKind, Reference};
 use leptos::prelude::*;
 
 #[cfg(feature = "ssr")]
-use crate::portal_request::signed_in;
+use crate::portal_request::{redirect_to, signed_in};
 use crate::problem::Problem;
 use crate::ui::{DateTime, FormState, PostForm, SubmitButton};
 
@@ -15,8 +15,7 @@ pub async fn read_alarms(reference: Reference, up_to: i64) -> Result<(), Problem
     let (current, account) = signed_in().await?;
     let applications = current.service().applications();
     applications.read_alarms(account.id, reference, up_to).await?;
-    leptos_axum::redirect(&format!("/applications/{reference}"));
-    Ok(())
+    redirect_to(&format!("/applications/{reference}"))
 }
 
 /// The alarms that the owner hasn't marked as read. Shows nothing if there are none.

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use service::LimitsAuthor;
 
 #[cfg(feature = "ssr")]
-use crate::portal_request::signed_in;
+use crate::portal_request::{redirect_to, signed_in};
 use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 
@@ -24,8 +24,7 @@ pub async fn set_characters(reference: Reference, replace: bool) -> Result<(), P
     let author = LimitsAuthor::Owner(account.id);
     let change = LimitsChange::of_characters(replace);
     current.service().applications().change_limits(reference, author, change).await?;
-    leptos_axum::redirect(&format!("/applications/{reference}/settings?characters=1"));
-    Ok(())
+    redirect_to(&format!("/applications/{reference}/settings?characters=1"))
 }
 
 /// The current setting, and the form to change it.

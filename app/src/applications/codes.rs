@@ -18,7 +18,7 @@ use crate::ui::{
 #[cfg(feature = "ssr")]
 use {
     super::application_view::owned,
-    crate::portal_request::signed_in,
+    crate::portal_request::{redirect_to, signed_in},
     crate::problem::Cause,
     domain::{KeyKind, Refusal},
     service::VerifyFigures,
@@ -116,18 +116,14 @@ pub async fn set_codes(
         Some(Refusal::WebOtpDomainInvalid) => keep(error.into()),
         _ => error.into(),
     })?;
-    leptos_axum::redirect(&format!("/applications/{reference}/verify?codes=1"));
-    Ok(())
+    redirect_to(&format!("/applications/{reference}/verify?codes=1"))
 }
 
 #[component]
 pub fn CodesPage() -> impl IntoView {
     let reference = in_path("reference");
     let form = FormState::new::<SetCodes>("codes-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadCodes { reference: reference.get() }
-    });
+    let data = PageData::after([form], move || LoadCodes { reference: reference.get() });
     view! { <Loaded data render=move |data| view! { <Codes data form/> }/> }
 }
 

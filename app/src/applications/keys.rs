@@ -23,7 +23,7 @@ use crate::webhooks::{Endpoint, LoadWebhooks};
 #[cfg(feature = "ssr")]
 use {
     super::new_keys::NewKeys,
-    crate::portal_request::{signed_in, step_up},
+    crate::portal_request::{redirect_to, signed_in, step_up},
     crate::problem::Cause,
     domain::Refusal,
     service::{KeyAccess, Service, WebhookChange},
@@ -64,8 +64,7 @@ pub async fn replace_key(
         removed.map_err(|error| Problem::from(error).after_change())?;
     }
     // Redirect to the page without the confirmation, which shows the new key.
-    leptos_axum::redirect(&format!("/applications/{reference}/keys"));
-    Ok(())
+    redirect_to(&format!("/applications/{reference}/keys"))
 }
 
 #[cfg(feature = "ssr")]
@@ -97,14 +96,8 @@ pub fn KeysPage() -> impl IntoView {
     let replace = parameter("replace");
     let replaced = Memo::new(move |_| replace.read().as_deref().and_then(KeyKind::parse));
     let form = FormState::new::<ReplaceKey>("keys-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadApplication { reference: reference.get() }
-    });
-    let keys = PageData::new(move || {
-        form.accepted.track();
-        TakeKeys { reference: reference.get() }
-    });
+    let data = PageData::after([form], move || LoadApplication { reference: reference.get() });
+    let keys = PageData::after([form], move || TakeKeys { reference: reference.get() });
     let render = move |data: ApplicationView| {
         let (reference, category) = (data.application.reference, data.application.category);
         let known = |kind| KnownKey {

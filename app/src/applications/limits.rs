@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::ui::{Choice, Field, FormState, PostForm, StepUpField, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{signed_in, step_up},
+    crate::portal_request::{redirect_to, signed_in, step_up},
     crate::problem::Cause,
     domain::limits::LimitsChange,
     service::LimitsAuthor,
@@ -116,8 +116,7 @@ pub async fn set_limits(
     step_up(&current, &account, &credential).await.map_err(keep)?;
     let author = LimitsAuthor::Owner(account.id);
     service.applications().change_limits(reference, author, change).await?;
-    leptos_axum::redirect(&format!("/applications/{reference}/settings?limits=1"));
-    Ok(())
+    redirect_to(&format!("/applications/{reference}/settings?limits=1"))
 }
 
 #[component]

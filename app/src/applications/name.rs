@@ -7,7 +7,7 @@ use domain::{APPLICATION_NAME_CHARS_MAX, Reference};
 use leptos::prelude::*;
 
 #[cfg(feature = "ssr")]
-use crate::portal_request::{signed_in, step_up};
+use crate::portal_request::{redirect_to, signed_in, step_up};
 use crate::problem::Problem;
 use crate::ui::{
     Confirmation, ConfirmationForm, Field, FormState, PostForm, SubmitButton, parameter,
@@ -28,8 +28,7 @@ pub async fn set_name(
     let applications = current.service().applications();
     let set = applications.set_name(account.id, reference, parsed.as_ref()).await;
     set.map_err(|error| keep(error.into()))?;
-    leptos_axum::redirect(&format!("/applications/{reference}/settings?named=1"));
-    Ok(())
+    redirect_to(&format!("/applications/{reference}/settings?named=1"))
 }
 
 /// Deletes an application that never sent a message and has no balance.
@@ -41,8 +40,7 @@ pub async fn delete_application(
     let (current, account) = signed_in().await?;
     step_up(&current, &account, &credential).await?;
     current.service().applications().delete_application(account.id, reference).await?;
-    leptos_axum::redirect("/applications?deleted=1");
-    Ok(())
+    redirect_to("/applications?deleted=1")
 }
 
 /// The part of the settings that deletes the application, after a confirmation, or says why it

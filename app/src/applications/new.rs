@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::Unconfirmed;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
-use crate::portal_request::{CurrentRequest, signed_in};
+use crate::portal_request::{CurrentRequest, redirect_to, signed_in};
 use crate::problem::Problem;
 use crate::ui::{Choice, Field, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
@@ -30,8 +30,7 @@ pub async fn create_application(
     let (current, account) = signed_in().await.map_err(keep)?;
     let created = create(&current, &account, &category, &sender).await;
     let reference = created.map_err(keep)?;
-    leptos_axum::redirect(&format!("/applications/{reference}"));
-    Ok(())
+    redirect_to(&format!("/applications/{reference}"))
 }
 
 #[cfg(feature = "ssr")]

@@ -9,7 +9,10 @@ use leptos::prelude::*;
 use crate::problem::Problem;
 use crate::ui::{Choice, Field, FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
-use crate::{portal_request::signed_in, problem::Cause};
+use crate::{
+    portal_request::{redirect_to, signed_in},
+    problem::Cause,
+};
 
 /// Saves which mails the owner gets. An empty threshold turns off the mail about low balances.
 #[server(prefix = "/fn", endpoint = "set-notices")]
@@ -25,8 +28,7 @@ pub async fn set_notices(
     let service = current.service();
     let wants_batches = batches == MAIL;
     service.applications().set_notices(account.id, reference, threshold, wants_batches).await?;
-    leptos_axum::redirect(&format!("/applications/{reference}/settings?mails=1"));
-    Ok(())
+    redirect_to(&format!("/applications/{reference}/settings?mails=1"))
 }
 
 /// Parses the threshold. Returns `None` for an empty field.

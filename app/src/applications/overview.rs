@@ -36,11 +36,8 @@ pub fn ApplicationPage() -> impl IntoView {
     let activate = FormState::new::<RequestActivation>("activation-alert");
     let mark_read = FormState::new::<ReadAlarms>("alarms-alert");
     let cancel = FormState::new::<CancelScheduled>("cancel-alert");
-    let data = PageData::new(move || {
-        activate.accepted.track();
-        mark_read.accepted.track();
-        cancel.accepted.track();
-        LoadApplication { reference: reference.get() }
+    let data = PageData::after([activate, mark_read, cancel], move || LoadApplication {
+        reference: reference.get(),
     });
     let keys = PageData::new(move || TakeKeys { reference: reference.get() });
     let render = move |data| view! { <Application data keys activate mark_read cancel/> };

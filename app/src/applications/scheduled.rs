@@ -11,7 +11,7 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{signed_in, step_up},
+    crate::portal_request::{redirect_to, signed_in, step_up},
     service::StopAuthor,
 };
 
@@ -29,8 +29,7 @@ pub async fn cancel_scheduled(
     let service = current.service();
     let access = service.webhooks().access_of(account.id, reference, KeyKind::Live).await?;
     service.messages().cancel_scheduled(&access, StopAuthor::Owner(account.id)).await?;
-    leptos_axum::redirect(&format!("/applications/{reference}?cancelled=1"));
-    Ok(())
+    redirect_to(&format!("/applications/{reference}?cancelled=1"))
 }
 
 #[component]

@@ -87,11 +87,8 @@ pub fn SenderNamePage() -> impl IntoView {
     let reference = in_path("reference");
     let form = FormState::new::<RequestSenderName>("sender-alert");
     let withdrawal = FormState::new::<WithdrawSenderName>("withdrawal-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        withdrawal.accepted.track();
-        LoadSenderName { reference: reference.get() }
-    });
+    let data =
+        PageData::after([form, withdrawal], move || LoadSenderName { reference: reference.get() });
     view! { <Loaded data render=move |data| view! { <Content data form withdrawal/> }/> }
 }
 

@@ -57,12 +57,7 @@ pub fn SettingsPage() -> impl IntoView {
     let unconfirmed = FormState::new::<SetLostAnswer>("unconfirmed-alert");
     let limits = FormState::new::<SetLimits>("limits-alert");
     let characters = FormState::new::<SetCharacters>("characters-alert");
-    let data = PageData::new(move || {
-        name.accepted.track();
-        notices.accepted.track();
-        unconfirmed.accepted.track();
-        limits.accepted.track();
-        characters.accepted.track();
+    let data = PageData::after([name, notices, unconfirmed, limits, characters], move || {
         LoadSettings { reference: reference.get() }
     });
     let render = move |data| view! { <Settings data name notices unconfirmed limits characters/> };

@@ -58,7 +58,6 @@ impl StatementQuery {
         !(self.kind.is_empty() && self.from.is_empty() && self.to.is_empty())
     }
 
-    /// Returns the address of the page with this query.
     pub fn address(&self, page: &str) -> String {
         address(
             page,

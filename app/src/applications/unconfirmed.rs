@@ -4,7 +4,7 @@ use domain::{LostAnswer, Reference};
 use leptos::prelude::*;
 
 #[cfg(feature = "ssr")]
-use crate::portal_request::signed_in;
+use crate::portal_request::{redirect_to, signed_in};
 use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 
@@ -16,8 +16,7 @@ pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> R
     let service = current.service();
     service.applications().set_lost_answer(account.id, reference, lost_answer).await?;
     let page = format!("/applications/{reference}/settings?unconfirmed=1");
-    leptos_axum::redirect(&page);
-    Ok(())
+    redirect_to(&page)
 }
 
 /// The current setting, and the form to change it.

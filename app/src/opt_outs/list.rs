@@ -104,10 +104,9 @@ pub fn OptOutsPage() -> impl IntoView {
     };
     let query = use_query_map();
     let query = Memo::new(move |_| query.with(|query| OptOutsQuery::read(|name| query.get(name))));
-    let data = PageData::new(move || {
-        forms.add.accepted.track();
-        forms.remove.accepted.track();
-        LoadOptOuts { reference: reference.get(), query: query.get() }
+    let data = PageData::after([forms.add, forms.remove], move || LoadOptOuts {
+        reference: reference.get(),
+        query: query.get(),
     });
     view! { <Loaded data render=move |data| view! { <OptOuts data forms/> }/> }
 }

@@ -7,7 +7,7 @@ use crate::problem::Problem;
 #[cfg(feature = "ssr")]
 use {
     super::query::OptOutsQuery,
-    crate::portal_request::{current_request, signed_in},
+    crate::portal_request::{current_request, redirect_to, signed_in},
     crate::problem::{Cause, Filter},
     domain::{KeyKind, Number, NumberWarning},
     service::{OptOutAuthor, OptOutChange},
@@ -22,8 +22,7 @@ pub async fn add_opt_out(reference: Reference, key: String, number: String) -> R
     let kind = KeyKind::parse(&key).ok_or(Cause::Unreadable)?;
     let notice = if is_doubtful(&parsed)? { "doubtful" } else { "added" };
     make(reference, kind, OptOutChange::Add(parsed)).await.map_err(with_text)?;
-    leptos_axum::redirect(&OptOutsQuery::of(kind).address(reference, notice));
-    Ok(())
+    redirect_to(&OptOutsQuery::of(kind).address(reference, notice))
 }
 
 /// Whether a number is probably a mistake.
@@ -45,8 +44,7 @@ pub async fn remove_opt_out(
     let parsed = Number::parse_typed(&number).map_err(|_| Cause::Unreadable)?;
     let kind = KeyKind::parse(&key).ok_or(Cause::Unreadable)?;
     make(reference, kind, OptOutChange::Remove(parsed)).await?;
-    leptos_axum::redirect(&OptOutsQuery::of(kind).address(reference, "removed"));
-    Ok(())
+    redirect_to(&OptOutsQuery::of(kind).address(reference, "removed"))
 }
 
 #[cfg(feature = "ssr")]

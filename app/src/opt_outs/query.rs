@@ -1,36 +1,24 @@
 //! The address of the page with an application's opt-outs.
 
 use domain::{KeyKind, Reference};
-use serde::{Deserialize, Serialize};
 
-use crate::ui::address;
+use crate::ui::{address, query};
 
-/// The query of the page's address. Empty texts are left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct OptOutsQuery {
-    /// The key whose list is shown: `live` or `test`. The default is the live key.
-    pub key: String,
-    /// The number to search for, as it was typed.
-    pub number: String,
-    /// The way to the page of the list: see [`crate::ui::pager`].
-    pub page: String,
-    /// The number whose removal has to be confirmed, with a plus sign.
-    pub remove: String,
+query! {
+    /// The query of the page's address. Empty texts are left out.
+    pub struct OptOutsQuery {
+        /// The key whose list is shown: `live` or `test`. The default is the live key.
+        pub key,
+        /// The number to search for, as it was typed.
+        pub number,
+        /// The way to the page of the list: see [`crate::ui::pager`].
+        pub page,
+        /// The number whose removal has to be confirmed, with a plus sign.
+        pub remove,
+    }
 }
 
 impl OptOutsQuery {
-    /// Reads the query. `parameter` returns the value of the parameter with a name.
-    pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
-        let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
-        Self {
-            key: text("key"),
-            number: text("number"),
-            page: text("page"),
-            remove: text("remove"),
-        }
-    }
-
     /// Returns a query for the whole list of a key.
     pub fn of(kind: KeyKind) -> Self {
         let key = match kind {

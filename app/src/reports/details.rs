@@ -93,10 +93,7 @@ pub async fn load_report(id: String, confirm: Option<String>) -> Result<Report, 
 pub fn ReportPage() -> impl IntoView {
     let (id, confirm) = (in_path("id"), parameter("confirm"));
     let form = FormState::new::<StopReport>("stop-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadReport { id: id.get(), confirm: confirm.get() }
-    });
+    let data = PageData::after([form], move || LoadReport { id: id.get(), confirm: confirm.get() });
     view! { <Loaded data render=move |report| view! { <ReportContent report form/> }/> }
 }
 

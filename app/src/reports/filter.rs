@@ -1,9 +1,8 @@
 //! The filters of the reports page, as its address holds them.
 
 use domain::MessageStatus;
-use serde::{Deserialize, Serialize};
 
-use crate::ui::address;
+use crate::ui::{address, query};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::{Cause, Filter, Problem},
@@ -17,35 +16,35 @@ pub const REPORTS_PATH: &str = "/reports";
 /// The path of the CSV file with the filtered messages.
 pub const CSV_PATH: &str = "/reports/messages.csv";
 
-/// The filters as the user typed them. An empty one filters nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ReportFilter {
-    /// The reference of an application.
-    pub application: String,
-    pub status: String,
-    /// The kind of key: `live` or `test`.
-    pub key: String,
-    pub number: String,
-    pub requestid: String,
-    pub transid: String,
-    pub batchid: String,
-    /// The first day, in the page's time zone.
-    pub from: String,
-    /// The last day, in the page's time zone.
-    pub to: String,
-    /// The hour of the day, 0 to 23. Applies only if a single day is selected.
-    pub hour: String,
-    /// The kind of chart: `application`, `cost` or `delivery`. Any other value means messages by
-    /// status.
-    pub by: String,
-    /// The columns of the list of messages, separated by dots. Empty for the default columns.
-    pub columns: String,
-    /// The way to this page of the list of messages: the cursors of all pages from the second to
-    /// this one, separated by dots.
-    pub cursor: String,
-    /// The way to this page of the list of batches.
-    pub batches: String,
+query! {
+    /// The filters as the user typed them. An empty one filters nothing.
+    pub struct ReportFilter {
+        /// The reference of an application.
+        pub application,
+        pub status,
+        /// The kind of key: `live` or `test`.
+        pub key,
+        pub number,
+        pub requestid,
+        pub transid,
+        pub batchid,
+        /// The first day, in the page's time zone.
+        pub from,
+        /// The last day, in the page's time zone.
+        pub to,
+        /// The hour of the day, 0 to 23. Applies only if a single day is selected.
+        pub hour,
+        /// The kind of chart: `application`, `cost` or `delivery`. Any other value means messages by
+        /// status.
+        pub by,
+        /// The columns of the list of messages, separated by dots. Empty for the default columns.
+        pub columns,
+        /// The way to this page of the list of messages: the cursors of all pages from the second to
+        /// this one, separated by dots.
+        pub cursor,
+        /// The way to this page of the list of batches.
+        pub batches,
+    }
 }
 
 /// A filter that is in use.
@@ -58,27 +57,6 @@ pub struct Condition<'a> {
 }
 
 impl ReportFilter {
-    /// Reads the filters. `parameter` returns the value of the parameter with a name.
-    pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
-        let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
-        Self {
-            application: text("application"),
-            status: text("status"),
-            key: text("key"),
-            number: text("number"),
-            requestid: text("requestid"),
-            transid: text("transid"),
-            batchid: text("batchid"),
-            from: text("from"),
-            to: text("to"),
-            hour: text("hour"),
-            by: text("by"),
-            columns: text("columns"),
-            cursor: text("cursor"),
-            batches: text("batches"),
-        }
-    }
-
     /// Returns the hour. Returns an empty text unless a single day is selected.
     pub fn hour(&self) -> &str {
         let is_of_one_day = !self.from.is_empty() && ["", &*self.from].contains(&&*self.to);

@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, Confirmation, ConfirmationForm, FormState, parameter};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{signed_in, step_up},
+    crate::portal_request::{redirect_to, signed_in, step_up},
     crate::problem::Cause,
     domain::{BatchId, KeyKind, Transid},
     service::{BatchChange, CancelTarget, KeyAccess, Service, StopAuthor},
@@ -50,8 +50,7 @@ pub async fn stop_report(
         }
         _ => return Err(Cause::Unreadable.into()),
     };
-    leptos_axum::redirect(&format!("/reports/{id}?{done}=1"));
-    Ok(())
+    redirect_to(&format!("/reports/{id}?{done}=1"))
 }
 
 /// Returns the message or batch of an account, and the key that it was sent with.

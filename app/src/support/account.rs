@@ -23,7 +23,7 @@ use crate::webhooks::status;
 #[cfg(feature = "ssr")]
 use {
     super::reset_link::take_reset_link,
-    crate::portal_request::{is_shown, staff},
+    crate::portal_request::{is_shown, redirect_to, staff},
     crate::problem::Cause,
     domain::Refusal,
     service::{Actor, AuditFilter},
@@ -84,18 +84,14 @@ pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
     let added = service.support().add_note(&actor, &email, &text).await;
     let added = added.map_err(Problem::from);
     added.map_err(|problem| problem.typed("text", &text))?;
-    leptos_axum::redirect(&format!("/support/accounts/{id}"));
-    Ok(())
+    redirect_to(&format!("/support/accounts/{id}"))
 }
 
 #[component]
 pub fn SupportAccountPage() -> impl IntoView {
     let form = FormState::new::<AddNote>("note-alert");
     let id = in_path("account");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadSupportAccount { id: id.get() }
-    });
+    let data = PageData::after([form], move || LoadSupportAccount { id: id.get() });
     view! { <Loaded data render=move |data| view! { <Account data form/> }/> }
 }
 

@@ -6,20 +6,22 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
+use super::confirm::NAME_CHARS_MAX;
 use super::desk::removal_form;
 use super::import::IMPORT_PATH;
 use super::links::{deposit_path, named_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    AcceptedNotice, BUTTONS, FormAlert, FormState, Loaded, Page, PostForm, StepUpField,
+    BUTTONS, FormAlert, FormState, Loaded, Notice, NoticeSlot, Page, PostForm, StepUpField,
     SubmitButton, Table,
 };
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{staff, step_up},
+    crate::portal_request::{redirect_to, staff, step_up},
     crate::problem::Cause,
+    crate::ui::address,
 };
 
 const APPROVE: &str = "approve";
@@ -55,6 +57,8 @@ pub async fn decide_approval(
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let service = current.service();
+    let waiting = service.support().approvals().await?;
+    let request = waiting.into_iter().find(|one| one.id == id).map(|one| one.act.to_string());
     match action.as_str() {
         APPROVE => {
             let keep = |problem: Problem| problem.typed("id", &id.to_string());
@@ -64,17 +68,14 @@ pub async fn decide_approval(
         DECLINE => service.support().decline_act(account.id, id).await?,
         _ => return Err(Cause::Unreadable.into()),
     }
-    leptos_axum::redirect(&format!("{APPROVALS_PATH}?{action}=1"));
-    Ok(())
+    let request = request.unwrap_or_default();
+    redirect_to(&address(APPROVALS_PATH, [(action.as_str(), request.as_str())]))
 }
 
 #[component]
 pub fn ApprovalsPage() -> impl IntoView {
     let form = FormState::new::<DecideApproval>("approval-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadApprovals {}
-    });
+    let data = PageData::after([form], || LoadApprovals {});
     view! { <Loaded data render=move |data| view! { <Approvals data form/> }/> }
 }
 
@@ -94,8 +95,8 @@ fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
     };
     view! {
         <Page title="Approvals">
-            <AcceptedNotice parameter=APPROVE sentence="The request is approved."/>
-            <AcceptedNotice parameter=DECLINE sentence="The request is declined."/>
+            <DecidedNotice parameter=APPROVE done="approved"/>
+            <DecidedNotice parameter=DECLINE done="declined"/>
             <p class="lead">{lead}</p>
             <FormAlert form/>
             {Table::wide(&data.waiting)
@@ -106,6 +107,18 @@ fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
                 .in_region_or("Approvals", "Nothing waits for a second member of staff.")}
         </Page>
     }
+}
+
+/// Says which request was decided. The parameter of the address has the requested action.
+#[component]
+fn DecidedNotice(parameter: &'static str, done: &'static str) -> impl IntoView {
+    let request = crate::ui::parameter(parameter);
+    let notice = Signal::derive(move || {
+        let request: String = request.get()?.chars().take(NAME_CHARS_MAX).collect();
+        let sentence = format!("The request “{request}” is {done}.");
+        Some(Notice { sentence: sentence.into(), links: Vec::new() })
+    });
+    view! { <NoticeSlot notice parameters=vec![parameter]/> }
 }
 
 /// Renders the requested action, with a link to its details.

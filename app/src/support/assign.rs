@@ -9,31 +9,26 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::desk::by;
-use super::links::{ASSIGN_PATH, application_link};
+use super::links::{ASSIGN_PATH, application_link, deposit_path};
 use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    AcceptedNotice, Confirmation, ConfirmationForm, DateTime, Fact, Field, FormState, Loaded, Page,
-    StateMark, about_text, optional_fact, parameter,
+    Confirmation, ConfirmationForm, DateTime, Fact, Field, FormState, Loaded, Notice, NoticeSlot,
+    Page, StateMark, about_text, optional_fact, parameter,
 };
 #[cfg(feature = "ssr")]
 use {
     super::desk::{APPROVALS_PATH, is_own, last_decision},
     super::queues::Queue,
-    crate::portal_request::{CurrentRequest, missing_step_up, staff, step_up},
+    crate::portal_request::{CurrentRequest, missing_step_up, redirect_to, staff, step_up},
     crate::problem::Cause,
+    crate::ui::address,
     domain::approval::StaffAct,
-    service::AuditFilter,
 };
 
-/// The parameters with which a page says what was done.
-pub const ASSIGNED: &str = "assigned";
-pub const RETURNED: &str = "returned";
-
-/// The number of entries of the audit log in which to search for the assignment of a deposit.
-#[cfg(feature = "ssr")]
-const ENTRIES: i64 = 200;
+/// The parameter with the bank ID of the deposit that was just assigned or returned.
+pub const DECIDED: &str = "decided";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,6 +47,48 @@ pub struct AssignmentView {
     step_up: Option<Refusal>,
     /// The applications that the payer of an unmatched deposit may have meant.
     suggestions: Vec<Reference>,
+    /// The deposit that was just assigned or returned.
+    done: Option<DepositDone>,
+}
+
+/// A deposit that was just assigned or returned.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DepositDone {
+    bank_id: String,
+    /// What happened to it.
+    sentence: String,
+}
+
+#[cfg(feature = "ssr")]
+impl DepositDone {
+    /// Returns what happened to the deposit that was just decided. `None` if there is none.
+    pub async fn load(current: &CurrentRequest, bank_id: String) -> Result<Option<Self>, Problem> {
+        let Some(deposit) = current.service().money().deposit(&bank_id).await? else {
+            return Ok(None);
+        };
+        let amount = format!("{} {} ({bank_id})", deposit.amount.shown(), current.site().currency);
+        let sentence = match (deposit.assigned_to, deposit.returned) {
+            (Some(reference), _) => format!("{amount} is assigned to {reference}."),
+            (None, Some(_)) => format!("{amount} is marked as returned to the bank."),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Self { bank_id, sentence }))
+    }
+}
+
+/// Says what happened to the deposit that was just decided, with a link to it. `is_next` says that
+/// the page shows the next deposit.
+#[component]
+pub fn DepositNotice(done: Option<DepositDone>, is_next: bool) -> impl IntoView {
+    let notice = done.map(|DepositDone { bank_id, mut sentence }| {
+        if is_next {
+            sentence.push_str(" Below is the next deposit, which has waited longest.");
+        }
+        let link = (deposit_path(&bank_id), "Open the deposit".to_owned());
+        Notice { sentence: sentence.into(), links: vec![link] }
+    });
+    let notice = Signal::derive(move || notice.clone());
+    view! { <NoticeSlot notice parameters=vec![DECIDED]/> }
 }
 
 /// Loads a deposit and the application that it would be assigned to.
@@ -59,6 +96,7 @@ pub struct AssignmentView {
 pub async fn load_assignment(
     bank_id: String,
     #[server(default)] reference: String,
+    #[server(default)] decided: String,
 ) -> Result<AssignmentView, Problem> {
     let (current, account) = staff().await?;
     let service = current.service();
@@ -90,6 +128,7 @@ pub async fn load_assignment(
         currency,
         step_up,
         suggestions,
+        done: DepositDone::load(&current, decided).await?,
     })
 }
 
@@ -99,23 +138,12 @@ async fn decision_about(
     current: &CurrentRequest,
     deposit: &DepositRecord,
 ) -> Result<Option<Decided>, Problem> {
-    if deposit.returned.is_some() {
-        return last_decision(current, "deposit.return", &deposit.bank_id).await;
-    }
-    let Some(reference) = deposit.assigned_to else {
-        return Ok(None);
+    let action = match (deposit.assigned_to, &deposit.returned) {
+        (Some(_), _) => "deposit.assign",
+        (None, Some(_)) => "deposit.return",
+        (None, None) => return Ok(None),
     };
-    // The entry's subject is the application, which may have many deposits.
-    let filter = AuditFilter {
-        action: Some("deposit.assign".to_owned()),
-        subject: Some(reference.to_string()),
-        limit: ENTRIES,
-        ..AuditFilter::default()
-    };
-    let entries = current.service().support().audit(&filter).await?.items;
-    let is_it = |detail: &str| detail.split([' ', ';']).nth(1) == Some(&deposit.bank_id);
-    let found = entries.into_iter().find(|entry| entry.detail.as_deref().is_some_and(is_it));
-    Ok(found.map(|entry| Decided { by: entry.who, at: entry.at }))
+    last_decision(current, action, &deposit.bank_id).await
 }
 
 /// Marks an unmatched deposit as returned to the bank.
@@ -128,10 +156,10 @@ pub async fn return_deposit(
     let (current, account) = staff().await?;
     let keep = |problem: Problem| problem.typed("reason", &reason);
     step_up(&current, &account, &credential).await.map_err(keep)?;
-    let act = StaffAct::ReturnDeposit { bank_id, note: reason.clone() };
+    let act = StaffAct::ReturnDeposit { bank_id: bank_id.clone(), note: reason.clone() };
     let done = current.service().support().act(account.id, act).await;
     let done = done.map_err(Problem::from).map_err(keep)?;
-    open_next_case(&current, done.then_some(RETURNED)).await
+    open_next_case(&current, done.then_some(&bank_id)).await
 }
 
 /// Assigns an unmatched deposit to an application.
@@ -143,25 +171,25 @@ pub async fn assign_deposit(
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     step_up(&current, &account, &credential).await?;
-    let act = StaffAct::AssignDeposit { bank_id, reference };
+    let act = StaffAct::AssignDeposit { bank_id: bank_id.clone(), reference };
     let done = current.service().support().act(account.id, act).await?;
-    open_next_case(&current, done.then_some(ASSIGNED)).await
+    open_next_case(&current, done.then_some(&bank_id)).await
 }
 
-/// Opens the unmatched deposit that has waited longest, or the list if none waits. `notice` is the
-/// parameter that says what was done, or `None` if a second member of staff has to approve it
+/// Opens the unmatched deposit that has waited longest, or the list if none waits. `decided` is the
+/// bank ID of the deposit that was decided, or `None` if a second member of staff has to approve it
 /// first.
 #[cfg(feature = "ssr")]
-async fn open_next_case(current: &CurrentRequest, notice: Option<&str>) -> Result<(), Problem> {
-    let Some(notice) = notice else {
+async fn open_next_case(current: &CurrentRequest, decided: Option<&String>) -> Result<(), Problem> {
+    let Some(decided) = decided else {
         leptos_axum::redirect(APPROVALS_PATH);
         return Ok(());
     };
     let next = Queue::Deposits.next_case(current.service()).await;
     let next = next.map_err(Problem::after_change)?;
-    let separator = if next.contains('?') { '&' } else { '?' };
-    leptos_axum::redirect(&format!("{next}{separator}{notice}=1"));
-    Ok(())
+    let mark = address("", [(DECIDED, decided.as_str())]);
+    let mark = if next.contains('?') { mark.replacen('?', "&", 1) } else { mark };
+    redirect_to(&format!("{next}{mark}"))
 }
 
 #[derive(Clone, Copy)]
@@ -177,6 +205,7 @@ pub fn AssignPage() -> impl IntoView {
         give_back: FormState::new::<ReturnDeposit>("return-alert"),
     };
     let (bank_id, reference) = (parameter("bank_id"), parameter("reference"));
+    let decided = parameter(DECIDED);
     // If somebody else was faster, the page says who.
     let is_late =
         |refusal: &Refusal| matches!(refusal, Refusal::DepositAssigned | Refusal::DepositReturned);
@@ -189,6 +218,7 @@ pub fn AssignPage() -> impl IntoView {
         LoadAssignment {
             bank_id: bank_id.get().unwrap_or_default(),
             reference: reference.get().unwrap_or_default(),
+            decided: decided.get().unwrap_or_default(),
         }
     });
     view! { <Loaded data render=move |data| view! { <Assignment data forms/> }/> }
@@ -216,16 +246,7 @@ fn Assignment(data: AssignmentView, forms: Forms) -> impl IntoView {
     let title = if reference.is_empty() { "Deposit" } else { "Assign a deposit" };
     view! {
         <Page title back=("/support/deposits", "Deposits")>
-            <AcceptedNotice
-                parameter=ASSIGNED
-                sentence="The deposit is assigned. Below is the next one, which has waited \
-                          longest."
-            />
-            <AcceptedNotice
-                parameter=RETURNED
-                sentence="The deposit is marked as returned to the bank. Below is the next one, \
-                          which has waited longest."
-            />
+            <DepositNotice done=data.done is_next=true/>
             <dl class="facts">
                 <Fact term="Amount" class="figures">
                     {format!("{} {currency}", deposit.amount.shown())}

@@ -10,11 +10,11 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::links::named_link;
+use super::links::{deposit_link, named_link};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    Choice, Downloads, Field, FormState, Loaded, Page, SearchForm, Table, address, next_link,
+    Choice, Downloads, Field, FormState, Loaded, Page, SearchForm, Table, address, next_link, query,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -31,35 +31,22 @@ pub const AUDIT_CSV_PATH: &str = "/support/audit.csv";
 #[cfg(feature = "ssr")]
 const ENTRIES: i64 = 50;
 
-/// The filters as staff typed them, and as the page's address holds them. An empty one filters
-/// nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuditAddress {
-    pub who: String,
-    pub subject: String,
-    pub action: String,
-    /// The first day, in UTC.
-    pub from: String,
-    /// The last day, in UTC.
-    pub to: String,
-    pub cursor: String,
+query! {
+    /// The filters as staff typed them, and as the page's address holds them. An empty one filters
+    /// nothing.
+    pub struct AuditAddress {
+        pub who,
+        pub subject,
+        pub action,
+        /// The first day, in UTC.
+        pub from,
+        /// The last day, in UTC.
+        pub to,
+        pub cursor,
+    }
 }
 
 impl AuditAddress {
-    /// Reads the filters. `parameter` returns the value of the parameter with a name.
-    pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
-        let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
-        Self {
-            who: text("who"),
-            subject: text("subject"),
-            action: text("action"),
-            from: text("from"),
-            to: text("to"),
-            cursor: text("cursor"),
-        }
-    }
-
     /// Returns an address with these filters, and without a cursor.
     fn address(&self, path: &str) -> String {
         address(
@@ -77,16 +64,21 @@ impl AuditAddress {
     /// Converts the filters to those of the service.
     ///
     /// # Errors
-    /// [`Cause::Filter`] if a day is invalid.
+    /// [`Cause::Filter`] if a day is invalid, or if the first day is after the last.
     #[cfg(feature = "ssr")]
     pub fn parse(&self, limit: i64) -> Result<AuditFilter, Problem> {
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let from = midnight(&self.from, Filter::From)?;
+        let to = midnight(&self.to, Filter::To)?.map(|day| day.plus_ms(DAY_MS));
+        if from.zip(to).is_some_and(|(from, to)| from >= to) {
+            return Err(Cause::Filter(Filter::Order).into());
+        }
         Ok(AuditFilter {
             who: given(&self.who),
             subject: given(&self.subject),
             action: given(&self.action),
-            from: midnight(&self.from, Filter::From)?,
-            to: midnight(&self.to, Filter::To)?.map(|day| day.plus_ms(DAY_MS)),
+            from,
+            to,
             limit,
             cursor: given(&self.cursor),
         })
@@ -187,8 +179,8 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
                 label="Subject"
                 name="subject"
                 value=filter.subject
-                hint="An email, a transaction ID, a carrier, or a reference: also finds its messages \
-                      and batches."
+                hint="An email, a transaction ID, a bank ID, a carrier, or a reference: also finds \
+                      its messages, batches and deposits."
                 form
             />
             <Choice label="Action" name="action" options chosen=filter.action/>
@@ -212,7 +204,12 @@ pub fn audit_table(entries: &[AuditRecord], currency: &str) -> AnyView {
         .column("Action", |entry| {
             sentence(&entry.action).map_or_else(|| entry.action.clone(), str::to_owned)
         })
-        .styled("url", "Subject", |entry| named_link(&entry.subject))
+        .styled("url", "Subject", |entry| {
+            if entry.action.starts_with("deposit.") {
+                return deposit_link(&entry.subject).into_any();
+            }
+            named_link(&entry.subject)
+        })
         .styled("url", "Change", |entry| change(entry, currency))
         .in_region_or("Audit", "There is no such entry.")
 }

@@ -6,7 +6,7 @@
 
 use domain::decision::{REASON_CHARS_MAX, StaffList};
 use domain::price_history::LARGE_FACTOR;
-use domain::{DeskAct, Reference, Refusal};
+use domain::{DeskAct, PriceRequest, Reference, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_location;
@@ -17,7 +17,7 @@ use super::lists::OfferedReasons;
 use super::marked_email::LetterWarning;
 use super::queues::Queue;
 use crate::page_data::PageData;
-use crate::problem::{Cause, Problem};
+use crate::problem::Problem;
 use crate::ui::{
     Confirmation, ConfirmationForm, Field, FormState, Loaded, Notice, NoticeSlot, Page, about_text,
     address, confirmed_facts, parameter,
@@ -29,7 +29,10 @@ use {
     },
     super::desk::APPROVALS_PATH,
     super::reset_link::keep_reset_link,
-    crate::portal_request::{CurrentRequest, is_local, missing_step_up, staff, step_up},
+    crate::portal_request::{
+        CurrentRequest, is_local, missing_step_up, redirect_to, staff, step_up,
+    },
+    crate::problem::Cause,
     domain::approval::StaffAct,
     domain::records::AccountRecord,
     domain::{Money, PriceChange, Timestamp},
@@ -43,7 +46,10 @@ pub const CONFIRM_PATH: &str = "/support/confirm";
 const DONE: &str = "done";
 const SUBJECT: &str = "subject";
 const REFERENCE: &str = "of";
+const NAME: &str = "name";
 const ASKED: &str = "asked";
+/// The maximum number of characters of a name in a notice.
+pub const NAME_CHARS_MAX: usize = 400;
 /// The path of the lists of applications. A slash and the reference lead to an application's page.
 const APPLICATIONS_PATH: &str = "/support/applications";
 
@@ -60,8 +66,8 @@ pub struct ConfirmationView {
     refused: Option<Refusal>,
     /// Suggested reasons.
     reasons: Vec<String>,
-    /// Whether new prices have to be typed again.
-    repeat: bool,
+    /// The numbers whose new prices have to be typed again.
+    repeat: Vec<String>,
 }
 
 /// Loads the confirmation of an action.
@@ -89,10 +95,7 @@ pub async fn load_confirmation(
         None => Vec::new(),
     };
     Ok(ConfirmationView {
-        heading: match act {
-            DeskAct::MarkLine => format!("Mark {} as done", found.name),
-            _ => format!("{} {}", act.label(), found.name).trim_end().to_owned(),
-        },
+        heading: heading(act, &found.name),
         act,
         subject,
         confirmation,
@@ -100,8 +103,28 @@ pub async fn load_confirmation(
         seen: found.seen,
         refused: found.refused,
         reasons,
-        repeat: !found.large.is_empty(),
+        repeat: found.large.into_iter().map(|(numbers, _)| numbers).collect(),
     })
+}
+
+/// Returns the heading of a confirmation. `name` is that of the subject.
+#[cfg(feature = "ssr")]
+fn heading(act: DeskAct, name: &str) -> String {
+    let label = act.label();
+    match act {
+        DeskAct::PauseBatch => format!("Pause {name}"),
+        DeskAct::ResumeBatch => format!("Resume {name}"),
+        DeskAct::ResetFactor => format!("{label} of {name}"),
+        DeskAct::MakeResetLink => format!("{label} for {name}"),
+        DeskAct::MarkLine => format!("Mark {name} as done"),
+        DeskAct::OpenIncident
+        | DeskAct::Reload
+        | DeskAct::SetBasePrices
+        | DeskAct::SetPrice
+        | DeskAct::RemovePrice
+        | DeskAct::CancelPrice => label.to_owned(),
+        _ => format!("{label} {name}"),
+    }
 }
 
 /// Returns the list of reasons that the page suggests for an action.
@@ -144,7 +167,7 @@ pub async fn act_on(
         step_up(&current, &account, &credential).await.map_err(keep)?;
         refuse(&found, &seen, &repeated).map_err(|refusal| keep(Cause::from(refusal).into()))?;
     }
-    let reference = found.reference.clone().unwrap_or_default();
+    let (reference, name) = (found.reference.clone().unwrap_or_default(), found.name.clone());
     let done = perform(&current, &account, (act, &subject, &reason), found).await;
     let Some(subject) = done.map_err(keep)? else {
         leptos_axum::redirect(&format!("{APPROVALS_PATH}?{ASKED}=1"));
@@ -155,9 +178,9 @@ pub async fn act_on(
         Some(queue) => queue.next_case(current.service()).await.map_err(Problem::after_change)?,
         None => next,
     };
-    let notice = [(DONE, act.as_str()), (SUBJECT, subject.as_str()), (REFERENCE, &reference)];
-    leptos_axum::redirect(&with_notice(&next, notice));
-    Ok(())
+    let notice =
+        [(DONE, act.as_str()), (SUBJECT, subject.as_str()), (REFERENCE, &reference), (NAME, &name)];
+    redirect_to(&with_notice(&next, notice))
 }
 
 /// Refuses an action if its subject isn't as the confirmation showed it, or if large price changes
@@ -171,15 +194,15 @@ fn refuse(found: &Consequences, seen: &str, repeated: &str) -> Result<(), Refusa
         return Err(Refusal::ChangedMeanwhile { decided: found.decided.clone() });
     }
     let typed: Vec<_> = repeated.split_whitespace().map(|text| Money::parse(text).ok()).collect();
-    let new: Vec<_> = found.large.iter().map(|step| Some(step.new)).collect();
+    let new: Vec<_> = found.large.iter().map(|(_, new)| Some(*new)).collect();
     if typed != new {
         return Err(Refusal::PriceRepeatDiffers);
     }
     Ok(())
 }
 
-/// Does an action. Returns the subject for the notice, which is empty only after a price change
-/// that can't be cancelled. Returns `None` if a second member of staff has to approve the action
+/// Does an action. Returns the subject for the notice, which the action that undoes it needs. It is
+/// empty after a price change that can't be cancelled. Returns `None` if a second member of staff has to approve the action
 /// first.
 #[cfg(feature = "ssr")]
 async fn perform(
@@ -257,7 +280,8 @@ async fn perform(
         | DeskAct::RemovePrice
         | DeskAct::CancelPrice => {
             let (change, from) = found.price.ok_or(Cause::Unreadable)?;
-            return set_price(current, account.id, change, from).await;
+            let done = set_price(current, account.id, change, from).await?;
+            return Ok(done.map(|id| found.again.map_or(id, |again| again.to_string())));
         }
     }
     Ok(Some(subject.to_owned()))
@@ -305,7 +329,7 @@ fn is_of_staff(address: &str) -> bool {
 /// Returns the address of a page of staff with the parameters of a new notice. They replace those
 /// of an earlier notice.
 #[cfg(feature = "ssr")]
-fn with_notice(next: &str, notice: [(&str, &str); 3]) -> String {
+fn with_notice(next: &str, notice: [(&str, &str); 4]) -> String {
     let next = if is_local(next) && is_of_staff(next) { next } else { "/support" };
     let (path, query) = next.split_once('?').unwrap_or((next, ""));
     let query = query.split('#').next().unwrap_or_default();
@@ -323,10 +347,7 @@ pub fn ConfirmActPage() -> impl IntoView {
     let form = FormState::new::<ActOn>("act-alert");
     let (act, subject) = (parameter("act"), parameter("subject"));
     // If the subject has changed meanwhile, the page shows it as it is now.
-    let changed = Memo::new(move |_| {
-        let cause = form.problem.with(|problem| Some(problem.as_ref()?.cause.clone()));
-        cause.filter(is_change)
-    });
+    let changed = form.refused_with(is_change);
     let data = PageData::new(move || {
         // `track` wouldn't compute the memo, and a memo that isn't computed notifies nobody.
         drop(changed.get());
@@ -344,17 +365,15 @@ pub fn ConfirmActPage() -> impl IntoView {
 }
 
 /// Whether a form was refused because its subject isn't as the page shows it.
-const fn is_change(cause: &Cause) -> bool {
+pub const fn is_change(refusal: &Refusal) -> bool {
     matches!(
-        cause,
-        Cause::Refused(
-            Refusal::ChangedMeanwhile { .. }
-                | Refusal::NothingToDo { .. }
-                | Refusal::BatchEnded
-                | Refusal::StatusConflict { .. }
-                | Refusal::SenderDecided { .. }
-                | Refusal::LastCarrier { .. }
-        )
+        refusal,
+        Refusal::ChangedMeanwhile { .. }
+            | Refusal::NothingToDo { .. }
+            | Refusal::BatchEnded
+            | Refusal::StatusConflict { .. }
+            | Refusal::SenderDecided { .. }
+            | Refusal::LastCarrier { .. }
     )
 }
 
@@ -379,7 +398,7 @@ fn Contents(data: ConfirmationView, next: String, form: FormState) -> impl IntoV
                 <input type="hidden" name="seen" value=seen/>
                 <input type="hidden" name="next" value=next/>
                 {act.needs_reason().then(|| view! { <Reason act reasons form/> })}
-                {repeat.then(|| view! { <RepeatedPrice form/> })}
+                {(!repeat.is_empty()).then(|| view! { <RepeatedPrice numbers=repeat form/> })}
             </ConfirmationForm>
         }
         .into_any()
@@ -415,10 +434,14 @@ fn Reason(act: DeskAct, reasons: Vec<String>, form: FormState) -> impl IntoView 
 }
 
 #[component]
-fn RepeatedPrice(form: FormState) -> impl IntoView {
+fn RepeatedPrice(numbers: Vec<String>, form: FormState) -> impl IntoView {
+    let what = match &numbers[..] {
+        [] | [_] => "Type the new price again.",
+        _ => "Type both new prices again, the local one first, with a space between them.",
+    };
     let hint = format!(
-        "A price would change by more than a factor of {LARGE_FACTOR}. Type the new price again. \
-         If both base prices would, type the local one, a space, and the international one."
+        "This changes the price of {} by more than a factor of {LARGE_FACTOR}. {what}",
+        numbers.join(" and of ")
     );
     view! {
         <Field
@@ -458,20 +481,27 @@ pub fn confirm_button(
 /// page's address.
 #[component]
 pub fn DoneNotice() -> impl IntoView {
-    let parameters = [DONE, SUBJECT, REFERENCE, ASKED].map(parameter);
+    let parameters = [DONE, SUBJECT, REFERENCE, NAME, ASKED].map(parameter);
     let path = use_location().pathname;
     let notice = Signal::derive(move || {
-        let [done, subject, reference, asked] = parameters.map(|it| it.get());
+        let [done, subject, reference, name, asked] = parameters.map(|it| it.get());
         if asked.is_some() {
             return Some(Notice::of("Your request waits for another member of staff."));
         }
         let act = DeskAct::parse(&done?)?;
-        Some(notice_of(act, &subject.unwrap_or_default(), reference, &path.get()))
+        let name = name.unwrap_or_default().chars().take(NAME_CHARS_MAX).collect::<String>();
+        let subject = subject.unwrap_or_default();
+        Some(notice_of(act, (&subject, &name), reference, &path.get()))
     });
-    view! { <NoticeSlot notice parameters=vec![DONE, SUBJECT, REFERENCE, ASKED]/> }
+    view! { <NoticeSlot notice parameters=vec![DONE, SUBJECT, REFERENCE, NAME, ASKED]/> }
 }
 
-fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str) -> Notice {
+fn notice_of(
+    act: DeskAct,
+    (subject, name): (&str, &str),
+    reference: Option<String>,
+    path: &str,
+) -> Notice {
     let application = reference.and_then(|reference| Reference::parse(&reference).ok());
     // After a decision, the page may be that of the next case.
     let shown = path.strip_prefix(APPLICATIONS_PATH).and_then(|rest| rest.strip_prefix('/'));
@@ -484,23 +514,19 @@ fn notice_of(act: DeskAct, subject: &str, reference: Option<String>, path: &str)
     let of_account = act
         .is_on_account()
         .then(|| (format!("/support/accounts/{subject}"), "Open the account".to_owned()));
-    let undo = act.reverse().filter(|_| !subject.is_empty()).map(|reverse| {
+    // A cancelled price change is undone by setting the same price again.
+    let again = PriceRequest::parse(subject).map(|request| DeskAct::of_price(&request.change));
+    let reverse = if act == DeskAct::CancelPrice { again } else { act.reverse() };
+    let undo = reverse.filter(|_| !subject.is_empty()).map(|reverse| {
         let parameters = [("act", reverse.as_str()), ("subject", subject), ("next", path)];
         (address(CONFIRM_PATH, parameters), "Undo".to_owned())
     });
-    let links = of_application.into_iter().chain(of_account).chain(undo).collect();
-    Notice { sentence: if is_next { next_case(act) } else { act.done() }, links }
-}
-
-/// Returns the notice on the page of the next case, which opens after a decision.
-const fn next_case(act: DeskAct) -> &'static str {
-    match act {
-        DeskAct::Accept => {
-            "The sender name is accepted. Below is the next request, which has waited longest."
-        }
-        DeskAct::Reject => {
-            "The sender name is rejected. Below is the next request, which has waited longest."
-        }
-        _ => "The application is approved. Below is the next request, which has waited longest.",
+    // The page itself needs no link.
+    let of_subject = of_application.into_iter().chain(of_account);
+    let of_subject = of_subject.filter(|(href, _)| href != path);
+    let mut sentence = act.done(name);
+    if is_next {
+        sentence.push_str(" Below is the next request, which has waited longest.");
     }
+    Notice { sentence: sentence.into(), links: of_subject.chain(undo).collect() }
 }

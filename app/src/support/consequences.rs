@@ -9,12 +9,12 @@ use domain::records::{
 };
 use domain::support::AccountFile;
 use domain::{
-    ApplicationStatus, BatchId, DeskAct, Keyword, Kind, Number, PriceChange, PriceRequest,
+    ApplicationStatus, BatchId, DeskAct, Keyword, Kind, Money, Number, PriceChange, PriceRequest,
     PriceStep, Reference, Refusal, SenderStatus, Timestamp,
 };
 use service::AuditFilter;
 
-use super::desk::is_own;
+use super::desk::{decided, is_own};
 use crate::applications::sender_for_staff;
 use crate::portal_request::CurrentRequest;
 use crate::problem::{Cause, Problem};
@@ -45,11 +45,15 @@ const CHANGES: [&str; 18] = [
 /// How many entries of the audit log are searched for such a change.
 const ENTRIES: i64 = 50;
 const CANT_UNDO: &str = "You can't undo this.";
+const MAILED: &str = "The owner gets a mail about this.";
+const REASON_MAILED: &str = "The owner reads your reason in the portal and in a mail.";
+const NOT_MAILED: &str = "The owner gets no mail about this.";
 
 /// An action and its consequences for a subject in its current state.
 #[derive(Default)]
 pub struct Consequences {
-    /// The subject's name, for the heading. Empty if the confirmation needs none.
+    /// The subject's name, for the heading and the notice: "the sender name acme". Empty if the
+    /// action is on no particular subject.
     pub name: String,
     pub confirmation: Confirmation,
     /// The email of the account that the action affects.
@@ -67,8 +71,11 @@ pub struct Consequences {
     pub decided: Option<Decided>,
     /// The price change, and the time from which it is in force. `None` for the time means at once.
     pub price: Option<(PriceChange, Option<Timestamp>)>,
-    /// The prices that change by such a large factor that staff have to type them again.
-    pub large: Vec<PriceStep>,
+    /// The new prices that differ by such a large factor that staff have to type them again, each
+    /// with its numbers.
+    pub large: Vec<(String, Money)>,
+    /// The change that undoes the action, if it cancels a price change.
+    pub again: Option<PriceRequest>,
 }
 
 impl Consequences {
@@ -118,13 +125,27 @@ impl Consequences {
             let effect = "Nothing happens until another member of staff has approved this.";
             found.confirmation.effects.insert(0, effect.to_owned());
         }
-        let effects = &mut found.confirmation.effects;
-        let is_mailed = effects.iter().any(|effect| effect.contains("a mail"));
-        if is_mailed && !current.service().operations().sends_mail() {
-            let effect = "No mail server is set up, so no mail is sent. Tell the person yourself.";
-            effects.push(effect.to_owned());
+        if !current.service().operations().sends_mail() {
+            without_mail(&mut found.confirmation.effects);
         }
         Ok(found)
+    }
+}
+
+/// Replaces the effects that are mails, where no mail server is set up.
+fn without_mail(effects: &mut [String]) {
+    for effect in effects {
+        let replaced = match effect.as_str() {
+            MAILED => {
+                "The owner gets no mail, because no mail server is set up. Tell the owner yourself."
+            }
+            REASON_MAILED => {
+                "The owner reads your reason in the portal. The owner gets no mail, because no \
+                 mail server is set up."
+            }
+            _ => continue,
+        };
+        replaced.clone_into(effect);
     }
 }
 
@@ -134,7 +155,7 @@ async fn last_change(current: &CurrentRequest, subject: &str) -> Result<Option<D
     let filter = AuditFilter { subject, limit: ENTRIES, ..AuditFilter::default() };
     let entries = current.service().support().audit(&filter).await?.items;
     let change = entries.into_iter().find(|entry| CHANGES.contains(&entry.action.as_str()));
-    Ok(change.map(|entry| Decided { by: entry.who, at: entry.at }))
+    Ok(change.map(decided))
 }
 
 fn fact(term: &str, text: impl Into<String>) -> (String, String) {
@@ -143,6 +164,14 @@ fn fact(term: &str, text: impl Into<String>) -> (String, String) {
 
 fn sentences<const N: usize>(sentences: [&str; N]) -> Vec<String> {
     sentences.map(str::to_owned).to_vec()
+}
+
+fn confirmation(
+    facts: Vec<(String, String)>,
+    effects: Vec<String>,
+    undo: impl Into<String>,
+) -> Confirmation {
+    Confirmation { facts, effects, undo: undo.into(), step_up: None }
 }
 
 /// Returns the account, the application and its balance as facts.
@@ -174,7 +203,7 @@ async fn of_application(
                 "From now on, the application's API key and test key are refused with the code 503.",
                 "The application's queued messages wait. They expire when their validity ends, \
                  usually 48 hours after they were accepted.",
-                "The owner gets a mail with your reason.",
+                REASON_MAILED,
             ]),
             "You can undo this: reinstate the application. Messages that expire meanwhile stay \
              expired.",
@@ -185,7 +214,7 @@ async fn of_application(
                 "The application gets back the status that it had before it was suspended.",
                 "Its test key works again. If the status was Active, its API key works, too, and \
                  queued messages are sent.",
-                "The owner gets a mail.",
+                MAILED,
             ]),
             "You can undo this: suspend the application again. Messages that are sent meanwhile \
              stay sent.",
@@ -204,12 +233,7 @@ async fn of_application(
         (!is_possible).then_some(conflict)
     };
     Ok(Consequences {
-        confirmation: Confirmation {
-            facts: facts_of(&application, &current.site().currency),
-            effects,
-            undo: undo.to_owned(),
-            step_up: None,
-        },
+        confirmation: confirmation(facts_of(&application, &current.site().currency), effects, undo),
         name: format!("application {reference}"),
         email: Some(application.email),
         reference: Some(reference.to_string()),
@@ -274,21 +298,21 @@ fn name_confirmation(
         let effects = sentences([
             "Recipients see this name as the sender of the application's messages from now on.",
             "The name belongs to the account. No other account can get it.",
-            "The owner gets a mail.",
+            MAILED,
         ]);
         let undo =
             "You can't take back an accepted name. If it is misused, suspend the application.";
         (effects, undo.to_owned())
     } else {
         let effects = sentences([
-            "The owner reads your reason, in the portal and in a mail.",
+            REASON_MAILED,
             "A name that was accepted earlier stays in use.",
             "An application that was created with this name can't send until another name is \
              accepted or the request is withdrawn.",
         ]);
         (effects, format!("{CANT_UNDO} The owner can request the name again."))
     };
-    Confirmation { facts, effects, undo, step_up: None }
+    confirmation(facts, effects, undo)
 }
 
 async fn of_account(
@@ -332,19 +356,14 @@ async fn of_account(
         refused_account_act(act, &file, decided.as_ref())
     };
     Ok(Consequences {
-        confirmation: Confirmation { facts, effects, undo, step_up: None },
-        name: format!("{}account {email}", if is_of(act) { "of " } else { "" }),
+        confirmation: confirmation(facts, effects, undo),
+        name: format!("account {email}"),
         email: Some(email),
         seen: format!("{state} {role} {factor}"),
         refused,
         decided,
         ..Consequences::default()
     })
-}
-
-/// Whether the label of an action on an account needs "of" before its name.
-const fn is_of(act: DeskAct) -> bool {
-    matches!(act, DeskAct::ResetFactor | DeskAct::MakeResetLink)
 }
 
 /// Returns the consequences of an action on an account, and whether it can be undone.
@@ -356,6 +375,7 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
                 "The keys of the account's applications are refused with the code 503.",
                 "Queued messages wait. They expire when their validity ends, usually 48 hours \
                  after they were accepted.",
+                NOT_MAILED,
             ]),
             "You can undo this: enable the account. Messages that expire meanwhile stay expired.",
         ),
@@ -364,6 +384,7 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
                 "The owner can sign in again.",
                 "The keys of the account's applications work again, and queued messages are sent, \
                  except for suspended applications.",
+                NOT_MAILED,
             ]),
             "You can undo this: disable the account.",
         ),
@@ -371,7 +392,7 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
             sentences([
                 "The person can see and change all accounts, applications, deposits and prices.",
                 "Their devices are signed out. They need their second factor to sign in again.",
-                "They get a mail about this.",
+                MAILED,
             ]),
             "You can undo this: demote the account. That doesn't reverse what the person has \
              changed.",
@@ -380,7 +401,7 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
             sentences([
                 "The person can no longer open the pages of staff, and their devices are signed \
                  out.",
-                "They get a mail about this.",
+                MAILED,
             ]),
             "You can undo this: promote the account.",
         ),
@@ -390,7 +411,7 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
                  its devices are signed out.",
                 "Only the password protects the account then, until its owner sets up a new \
                  second factor. An owner who is staff must do so at the next sign-in.",
-                "The owner gets a mail about this.",
+                MAILED,
             ]),
             "You can't undo this. The owner can set up a new second factor.",
         ),
@@ -402,6 +423,7 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
                 "If the account has a second factor, the person still needs it. If it is lost, \
                  reset it too.",
                 "The account's devices stay signed in until the link is used.",
+                NOT_MAILED,
             ]),
             "You can't withdraw the link, but it stops working when you make another one.",
         ),
@@ -409,6 +431,7 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
             vec![
                 format!("All signed-in devices ({devices}) are signed out."),
                 "The keys of the account's applications continue to work.".to_owned(),
+                NOT_MAILED.to_owned(),
             ],
             "You can't undo this. The owner can sign in again.",
         ),
@@ -483,7 +506,7 @@ async fn of_number(
     let is_done = has == (act == DeskAct::AddNumber);
     Ok(Consequences {
         name: format!("number {written}"),
-        confirmation: Confirmation { facts, effects, undo: undo.to_owned(), step_up: None },
+        confirmation: confirmation(facts, effects, undo),
         email: Some(application.email),
         reference: Some(reference.to_string()),
         seen: if has { "assigned" } else { "not assigned" }.to_owned(),
@@ -526,7 +549,7 @@ async fn of_batch(
             sentences([
                 "The messages of the batch wait, except for those that a carrier already has. A \
                  waiting message expires when its validity ends, usually after 48 hours.",
-                "The owner reads your reason, in the portal and in a mail.",
+                REASON_MAILED,
             ]),
             "You can undo this: resume the batch. Messages that expire meanwhile stay expired.",
         )
@@ -534,7 +557,7 @@ async fn of_batch(
         (
             sentences([
                 "The waiting messages of the batch are sent, unless the owner has paused it, too.",
-                "The owner gets a mail.",
+                MAILED,
             ]),
             "You can undo this: pause the batch again. Messages that are sent meanwhile stay sent.",
         )
@@ -553,8 +576,8 @@ async fn of_batch(
         is_done.then(|| Refusal::NothingToDo { decided: decided.clone() })
     };
     Ok(Consequences {
-        name: id.to_string(),
-        confirmation: Confirmation { facts, effects, undo: undo.to_owned(), step_up: None },
+        name: format!("batch {id}"),
+        confirmation: confirmation(facts, effects, undo),
         email: Some(application.email),
         reference: Some(reference.to_string()),
         seen: if batch.pause_reason.is_some() { "paused" } else { "not paused" }.to_owned(),
@@ -615,22 +638,18 @@ async fn of_carrier(
         }
     };
     let decided = last_change(current, &name).await?;
+    let facts = vec![
+        fact("Carrier", name),
+        fact("State", state.as_str()),
+        fact("Waiting messages", waiting.to_string()),
+    ];
     let is_done = match act {
         DeskAct::Drain => drained_at.is_some(),
         DeskAct::Resume => drained_at.is_none(),
         _ => false,
     };
     Ok(Consequences {
-        confirmation: Confirmation {
-            facts: vec![
-                fact("Carrier", name),
-                fact("State", state.as_str()),
-                fact("Waiting messages", waiting.to_string()),
-            ],
-            effects,
-            undo: undo.to_owned(),
-            step_up: None,
-        },
+        confirmation: confirmation(facts, effects, undo),
         name: format!("carrier {subject}"),
         seen: format!("{}{}", drained_at.map_or("in use", |_| "drained"), last_mark(is_last)),
         refused: is_done.then(|| Refusal::NothingToDo { decided: decided.clone() }),
@@ -648,21 +667,15 @@ async fn of_reload(current: &CurrentRequest, subject: &str) -> Result<Consequenc
     let names: Vec<_> = carriers.map(|carrier| carrier.name).collect();
     let refused = delivery.refused_reloads().await?.into_iter();
     let refused = refused.map(|last| fact("Refused last time", last.error));
-    Ok(Consequences {
-        confirmation: Confirmation {
-            facts: std::iter::once(fact("Carriers now", names.join(", "))).chain(refused).collect(),
-            effects: sentences([
-                "Every running process reads carriers and routes from the settings file again.",
-                "A carrier whose settings have changed binds again. The others keep their \
-                 connections.",
-                "If the file has an error, nothing changes, and the page \"Carriers\" says why.",
-            ]),
-            undo: "To undo this, the operator restores the file, and you reload it again."
-                .to_owned(),
-            step_up: None,
-        },
-        ..Consequences::default()
-    })
+    let facts = std::iter::once(fact("Carriers now", names.join(", "))).chain(refused).collect();
+    let effects = sentences([
+        "Every running process reads carriers and routes from the settings file again.",
+        "A carrier whose settings have changed binds again. The others keep their connections.",
+        "If the file has an error, nothing changes, and the page \"Carriers\" says why.",
+    ]);
+    let undo = "To undo this, the operator restores the file, and you reload it again.";
+    let confirmation = confirmation(facts, effects, undo);
+    Ok(Consequences { confirmation, ..Consequences::default() })
 }
 
 /// Returns the text to append to a carrier's state if no other carrier is usable.
@@ -682,17 +695,15 @@ async fn of_new_incident(current: &CurrentRequest, subject: &str) -> Result<Cons
     let text = &parse_incident(text).map_err(|error| Cause::from(Refusal::from(error)))?;
     let open = current.service().delivery().incidents().await?;
     let is_open = open.iter().any(|note| note.text == *text && note.carrier.as_deref() == carrier);
-    let confirmation = Confirmation {
-        facts: facts_of_incident(text, carrier),
-        effects: sentences([
-            "Every customer sees this note on the pages of applications and reports, with the time.",
-            "It stays there until staff end it.",
-        ]),
-        undo: "You can undo this: end the note.".to_owned(),
-        step_up: None,
-    };
+    let name = format!("the note “{text}”");
+    let effects = sentences([
+        "Every customer sees this note on the pages of applications and reports, with the time.",
+        "It stays there until staff end it.",
+    ]);
+    let facts = facts_of_incident(text, carrier);
+    let confirmation = confirmation(facts, effects, "You can undo this: end the note.");
     let refused = is_open.then_some(Refusal::NothingToDo { decided: None });
-    Ok(Consequences { confirmation, refused, ..Consequences::default() })
+    Ok(Consequences { name, confirmation, refused, ..Consequences::default() })
 }
 
 /// Returns the consequences of ending a note.
@@ -707,12 +718,9 @@ async fn of_open_incident(
         let refused = Some(Refusal::NothingToDo { decided: None });
         return Ok(Consequences { name, refused, ..Consequences::default() });
     };
-    let confirmation = Confirmation {
-        facts: facts_of_incident(&note.text, note.carrier.as_deref()),
-        effects: sentences(["Customers no longer see this note."]),
-        undo: CANT_UNDO.to_owned(),
-        step_up: None,
-    };
+    let facts = facts_of_incident(&note.text, note.carrier.as_deref());
+    let effects = sentences(["Customers no longer see this note."]);
+    let confirmation = confirmation(facts, effects, CANT_UNDO);
     Ok(Consequences { name, confirmation, ..Consequences::default() })
 }
 
@@ -753,7 +761,7 @@ async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequ
     ]);
     Ok(Consequences {
         name,
-        confirmation: Confirmation { facts, effects, undo: CANT_UNDO.to_owned(), step_up: None },
+        confirmation: confirmation(facts, effects, CANT_UNDO),
         seen: "open".to_owned(),
         ..Consequences::default()
     })
@@ -774,7 +782,7 @@ async fn marked(
     let detail = format!("line {line}");
     let entries = current.service().support().audit(&filter).await?.items;
     let entry = entries.into_iter().find(|entry| entry.detail.as_ref() == Some(&detail));
-    Ok(entry.map(|entry| Decided { by: entry.who, at: entry.at }))
+    Ok(entry.map(decided))
 }
 
 /// Parses the subject of an action on a line of a bank statement.
@@ -794,13 +802,7 @@ async fn of_price(
     } else {
         PriceRequest::parse(subject).ok_or(Cause::NotFound)?
     };
-    let fitting = match &change {
-        PriceChange::Base(_) => act == DeskAct::SetBasePrices,
-        PriceChange::Prefix(_, Some(_)) => act == DeskAct::SetPrice,
-        PriceChange::Prefix(_, None) => act == DeskAct::RemovePrice,
-        PriceChange::Cancel(_) => act == DeskAct::CancelPrice,
-    };
-    if !fitting {
+    if act != DeskAct::of_price(&change) {
         return Err(Cause::NotFound.into());
     }
     let money = current.service().money();
@@ -812,8 +814,11 @@ async fn of_price(
         },
     };
     let changes = money.price_changes().await?;
-    let decided = changes.first();
-    let decided = decided.map(|newest| Decided { by: newest.set_by.clone(), at: newest.set_at });
+    let decided = changes.first().map(|newest| Decided {
+        by: newest.set_by.clone(),
+        at: newest.set_at,
+        what: Some("changed a price".to_owned()),
+    });
     // Prices in the settings count only until staff set prices. So the first prices that staff set
     // are a change, even if they are those of the settings.
     let mut set = changes.iter().filter(|one| one.set_by != "settings");
@@ -825,15 +830,22 @@ async fn of_price(
         }
         _ => refused,
     };
-    let from = match &change {
-        PriceChange::Cancel(id) => changes.iter().find(|one| one.id == *id).map(|one| one.from),
-        _ => from,
+    let cancelled = match &change {
+        PriceChange::Cancel(id) => changes.iter().find(|one| one.id == *id),
+        _ => None,
     };
+    let from = cancelled.map_or(from, |one| Some(one.from));
+    let again = cancelled.map(|one| PriceRequest { change: one.change.clone(), from });
+    let of_cancelled = cancelled.map_or(&change, |one| &one.change);
     let seen: Vec<_> = steps.iter().map(|step| step.old.to_string()).collect();
     let cancels = matches!(change, PriceChange::Cancel(_));
-    let large = steps.iter().filter(|step| step.is_large() && !cancels).cloned().collect();
-    let confirmation = price_confirmation(&steps, (&change, from), &current.site().currency);
+    let large = steps.iter().filter(|step| step.is_large() && !cancels);
+    let large = large.map(|step| (numbers_of(step, of_cancelled), step.new)).collect();
+    let currency = &current.site().currency;
+    let confirmation = price_confirmation(&steps, (of_cancelled, cancels), from, currency);
     Ok(Consequences {
+        name: name_of_price(&steps, (of_cancelled, cancels), from, currency),
+        again,
         confirmation,
         seen: seen.join(" "),
         refused,
@@ -844,36 +856,55 @@ async fn of_price(
     })
 }
 
+/// Returns the numbers whose price a step changes.
+fn numbers_of(step: &PriceStep, change: &PriceChange) -> String {
+    match (step.kind, change.prefix()) {
+        (_, Some(prefix)) => format!("numbers beginning with {prefix}"),
+        (Kind::Local, None) => "local numbers".to_owned(),
+        (Kind::International, None) => "international numbers".to_owned(),
+    }
+}
+
+/// Returns the name of a price change, for the notice.
+fn name_of_price(
+    steps: &[PriceStep],
+    (change, cancels): (&PriceChange, bool),
+    from: Option<Timestamp>,
+    currency: &str,
+) -> String {
+    let steps: Vec<_> = (steps.iter())
+        .map(|step| {
+            // The steps of a cancellation lead back.
+            let (old, new) = if cancels { (step.new, step.old) } else { (step.old, step.new) };
+            format!("{} {} → {}", numbers_of(step, change), old.shown(), new.shown())
+        })
+        .collect();
+    let at = from.map_or("at once".to_owned(), |at| format!("from {} UTC", at.to_table()));
+    format!("the price change “{} {currency} per page, {at}”", steps.join(", "))
+}
+
 fn price_confirmation(
     steps: &[PriceStep],
-    (change, from): (&PriceChange, Option<Timestamp>),
+    (change, cancels): (&PriceChange, bool),
+    from: Option<Timestamp>,
     currency: &str,
 ) -> Confirmation {
     let mut facts: Vec<_> = (steps.iter())
         .map(|step| {
-            let numbers = match (step.kind, change.prefix()) {
-                (_, Some(prefix)) => format!("Numbers beginning with {prefix}"),
-                (Kind::Local, None) => "Local numbers".to_owned(),
-                (Kind::International, None) => "International numbers".to_owned(),
-            };
             let (old, new) = (step.old.shown(), step.new.shown());
-            let text = if matches!(change, PriceChange::Cancel(_)) {
-                format!("{new} instead of {old} {currency} per page")
+            let text = if cancels {
+                format!("stays at {new} {currency} per page, doesn't become {old}")
             } else {
                 format!("{old} → {new} {currency} per page (factor {})", step.factor())
             };
-            (numbers, text)
+            (format!("Price of {}", numbers_of(step, change)), text)
         })
         .collect();
-    if matches!(change, PriceChange::Cancel(_)) {
-        let at = from.map(|at| format!("planned for {} UTC", at.to_table())).unwrap_or_default();
+    if cancels {
+        let at = from.map(|at| format!("set for {} UTC", at.to_table())).unwrap_or_default();
         facts.insert(0, fact("Price change", at));
-        return Confirmation {
-            facts,
-            effects: sentences(["The change never comes into force. The current prices stay."]),
-            undo: "You can undo this: set the same price again.".to_owned(),
-            step_up: None,
-        };
+        let effects = sentences(["The change never comes into force. The current prices stay."]);
+        return confirmation(facts, effects, "You can undo this: set the same price again.");
     }
     let at = from.map_or_else(|| "At once".to_owned(), |at| format!("{} UTC", at.to_table()));
     facts.push(fact("In force from", at));
@@ -888,15 +919,11 @@ fn price_confirmation(
              on the page Prices."
         }
     };
-    Confirmation {
-        facts,
-        effects: sentences([
-            "Every customer pays the new price for messages that are accepted from then on. \
-             Messages and batches that were accepted before keep their prices.",
-            "As soon as the change is stored, customers see the new price in the portal and in the \
-             API.",
-        ]),
-        undo: undo.to_owned(),
-        step_up: None,
-    }
+    let effects = sentences([
+        "Every customer pays the new price for messages that are accepted from then on. Messages \
+         and batches that were accepted before keep their prices.",
+        "As soon as the change is stored, customers see the new price in the portal and in the \
+         API.",
+    ]);
+    confirmation(facts, effects, undo)
 }

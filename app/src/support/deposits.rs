@@ -7,13 +7,13 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::assign::{ASSIGNED, RETURNED, assign_form, suggestion};
+use super::assign::{DECIDED, DepositDone, DepositNotice, assign_form, suggestion};
 use super::links::{application_link, deposit_link, deposit_path};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{AcceptedNotice, BUTTONS, Loaded, Page, Table, next_link, parameter, tabs};
+use crate::ui::{BUTTONS, Loaded, Page, Table, next_link, parameter, tabs};
 
 /// The number of deposits on a page.
 #[cfg(feature = "ssr")]
@@ -25,6 +25,8 @@ pub struct DepositsView {
     list: DepositList,
     deposits: Paged<DepositCase>,
     currency: String,
+    /// The deposit that was just assigned or returned.
+    done: Option<DepositDone>,
 }
 
 /// Loads a page of deposits for staff.
@@ -32,36 +34,35 @@ pub struct DepositsView {
 pub async fn load_support_deposits(
     #[server(default)] list: DepositList,
     #[server(default)] cursor: Option<String>,
+    #[server(default)] decided: String,
 ) -> Result<DepositsView, Problem> {
     let (current, _) = staff().await?;
     let money = (current.service()).money();
-    let found = money.deposit_list(list, cursor.as_deref(), DEPOSITS);
-    Ok(DepositsView { list, deposits: found.await?, currency: current.site().currency.clone() })
+    let deposits = money.deposit_list(list, cursor.as_deref(), DEPOSITS).await?;
+    let done = DepositDone::load(&current, decided).await?;
+    Ok(DepositsView { list, deposits, currency: current.site().currency.clone(), done })
 }
 
 #[component]
 pub fn DepositsPage() -> impl IntoView {
-    let (list, cursor) = (parameter("list"), parameter("cursor"));
+    let (list, cursor, decided) = (parameter("list"), parameter("cursor"), parameter(DECIDED));
     let data = PageData::new(move || LoadSupportDeposits {
         list: list.get().and_then(|list| DepositList::parse(&list)).unwrap_or_default(),
         cursor: cursor.get(),
+        decided: decided.get().unwrap_or_default(),
     });
     view! { <Loaded data render=|data| view! { <Deposits data/> }/> }
 }
 
 #[component]
 fn Deposits(data: DepositsView) -> impl IntoView {
-    let DepositsView { list, deposits, currency } = data;
+    let DepositsView { list, deposits, currency, done } = data;
     let address = |list: DepositList| format!("/support/deposits?list={}", list.as_str());
     let lists = [(DepositList::Unmatched, "Unmatched"), (DepositList::All, "All")]
         .map(|(each, title)| (address(each), title, each == list));
     view! {
         <Page title="Deposits">
-            <AcceptedNotice parameter=ASSIGNED sentence="The deposit is assigned."/>
-            <AcceptedNotice
-                parameter=RETURNED
-                sentence="The deposit is marked as returned to the bank."
-            />
+            <DepositNotice done is_next=false/>
             <p><a href="/support/import">"Import a bank statement"</a></p>
             {tabs("Lists of deposits", lists)}
             {listed(list, &deposits.items, &currency)}
@@ -81,6 +82,7 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
             view! {
                 <div class="one-line" title=bank_id.clone()>{deposit_link(bank_id)}</div>
                 <div class="fine one-line" title=reference.clone()>{reference.clone()}</div>
+                {closed_mark(case.account_closed)}
             }
         })
         .column("Payer and purpose", |case| payer_and_purpose(&case.deposit))
@@ -121,6 +123,11 @@ fn actions(case: &DepositCase) -> AnyView {
         {assign_form(&bank_id, "")}
     }
     .into_any()
+}
+
+/// Says why an unmatched payment isn't credited although its reference is known.
+pub fn closed_mark(account_closed: bool) -> impl IntoView {
+    account_closed.then(|| view! { <div class="fine">"Account closed"</div> })
 }
 
 /// Renders who got the money of a deposit.

@@ -1,15 +1,19 @@
 //! Parts that the pages of staff share: the forms of cases, and forms in table rows.
 
-use domain::DeskAct;
 use domain::decision::{Decided, StaffList};
+use domain::{DeskAct, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
+use super::confirm::is_change;
 use super::lists::ListState;
 use crate::problem::Problem;
 use crate::ui::{FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::CurrentRequest, domain::records::AccountRecord, service::AuditFilter};
+use {
+    crate::portal_request::CurrentRequest, domain::audit_action::clause,
+    domain::records::AccountRecord, domain::support::AuditRecord, service::AuditFilter,
+};
 
 /// The path of the approvals. A form leads there if a second member of staff has to approve its
 /// action.
@@ -44,7 +48,15 @@ pub async fn last_decision(
     let (action, subject) = (Some(action.to_owned()), Some(subject.to_owned()));
     let filter = AuditFilter { action, subject, limit: 1, ..AuditFilter::default() };
     let found = current.service().support().audit(&filter).await?.items.into_iter().next();
-    Ok(found.map(|entry| Decided { by: entry.who, at: entry.at }))
+    Ok(found.map(decided))
+}
+
+/// Returns the decision that an entry of the audit log records.
+#[cfg(feature = "ssr")]
+pub fn decided(entry: AuditRecord) -> Decided {
+    let AuditRecord { who, at, action, before, after, .. } = entry;
+    let what = clause(&action, before.as_deref(), after.as_deref());
+    Decided { by: who, at, what }
 }
 
 /// The forms of a page of cases: one for the decisions, and one for each list that helps staff
@@ -53,17 +65,23 @@ pub async fn last_decision(
 pub struct CaseForms<const N: usize> {
     pub decide: FormState,
     pub lists: [ListState; N],
+    /// The refusal of a decision because its case has changed.
+    changed: Memo<Option<Refusal>>,
 }
 
 impl<const N: usize> CaseForms<N> {
     /// Returns the forms of a page. `D` is the server function that makes the decisions.
     pub fn new<D: ServerFn<Error = Problem, Output = ()>>(lists: [StaffList; N]) -> Self {
         let decide = FormState::new::<D>("decision-alert");
-        Self { decide, lists: lists.map(ListState::new) }
+        let changed = decide.refused_with(is_change);
+        Self { decide, lists: lists.map(ListState::new), changed }
     }
 
-    /// Makes the current reactive computation run again when one of the forms is accepted.
+    /// Makes the current reactive computation run again when one of the forms is accepted, and when
+    /// a case isn't as the page shows it.
     pub fn track(self) {
+        // `track` wouldn't compute the memo, and a memo that isn't computed notifies nobody.
+        drop(self.changed.get());
         self.decide.accepted.track();
         for list in self.lists {
             list.form.accepted.track();

@@ -7,13 +7,13 @@ use domain::records::{
     BankLineCase, BankStatement, BankStatementLine, KeptBankFile, LineOutcome, OpenBankLine, Paged,
     StatementReport,
 };
-use domain::{DeskAct, Refusal};
+use domain::{DeskAct, Money, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::confirm::confirm_button;
-use super::deposits::details;
+use super::deposits::{closed_mark, details};
 use super::desk::by;
 use super::links::{application_link, deposit_link};
 use crate::page_data::PageData;
@@ -186,11 +186,9 @@ pub fn ImportPage() -> impl IntoView {
     let (outcome, cursor) = (parameter("outcome"), parameter("cursor"));
     // If somebody else confirmed the statement meanwhile, the page shows it as it is now.
     let changed = forms.confirm.refused_with(|refusal| *refusal == Refusal::StatementConfirmed);
-    let data = PageData::new(move || {
+    let data = PageData::after([forms.confirm, forms.columns], move || {
         // `track` wouldn't compute the memo, and it would notify nobody.
         drop(changed.get());
-        forms.confirm.accepted.track();
-        forms.columns.accepted.track();
         LoadImport {
             statement: number(statement.get()),
             outcome: outcome.get(),
@@ -359,27 +357,51 @@ fn Report(selected: SelectedStatement, currency: String, form: FormState) -> imp
         {next}
         {(!is_confirmed)
             .then(|| {
-                let lines = counts.iter().find(|(of, _)| *of == LineOutcome::Credited);
-                let lines = counted(lines.map_or(0, |(_, lines)| *lines), "line");
-                let total = credits.map_or("an amount that is too large".to_owned(), |credits| {
-                    format!("{} {currency}", credits.shown())
-                });
+                let Some(effect) = effect(&counts, credits, &currency) else {
+                    return view! { <p>"This file has nothing new to import."</p> }.into_any();
+                };
                 view! {
-                    <p>
-                        {format!(
-                            "Import credits up to {lines}, {total} in total, to their applications \
-                             at once. You can't undo this. Payments to your own applications and \
-                             unmatched lines become deposits that are assigned later.",
-                        )}
-                    </p>
+                    <p>{effect}</p>
                     <PostForm form>
                         <input type="hidden" name="statement" value=id/>
                         <StepUpField form/>
                         <SubmitButton label="Import" form primary=true/>
                     </PostForm>
                 }
+                .into_any()
             })}
     }
+}
+
+/// Returns what the import of a statement does. `None` if it does nothing, because all payments
+/// are known.
+fn effect(counts: &[(LineOutcome, i64)], credits: Option<Money>, currency: &str) -> Option<String> {
+    let count = |outcome| counts.iter().find(|(of, _)| *of == outcome).map_or(0, |(_, n)| *n);
+    let nothing = [LineOutcome::Known, LineOutcome::Debit];
+    if counts.iter().all(|(outcome, _)| nothing.contains(outcome)) {
+        return None;
+    }
+    let credited = count(LineOutcome::Credited);
+    let mut sentences = Vec::new();
+    if credited > 0 {
+        let lines = counted(credited, "line");
+        let total = credits.map_or("an amount that is too large".to_owned(), |credits| {
+            format!("{} {currency}", credits.shown())
+        });
+        sentences.push(format!(
+            "Import credits up to {lines}, {total} in total, to their applications at once. \
+             Payments to your own applications become deposits that are assigned later."
+        ));
+    }
+    if count(LineOutcome::Unmatched) > 0 {
+        sentences.push("Unmatched lines become deposits that are assigned later.".to_owned());
+    }
+    if count(LineOutcome::Conflict) + count(LineOutcome::OtherCurrency) > 0 {
+        let listed = "Lines that can't be credited are listed above until you mark them as done.";
+        sentences.push(listed.to_owned());
+    }
+    sentences.push("You can't undo this.".to_owned());
+    Some(sentences.join(" "))
 }
 
 /// Renders where staff assign the unmatched lines of a statement.
@@ -428,7 +450,9 @@ fn table(lines: &[BankLineCase], currency: &str, is_confirmed: bool) -> AnyView 
         })
         .money("Amount", currency, |case| amount(&case.line))
         .styled("figures", "Paid on", |case| case.line.paid_on.clone())
-        .column("Outcome", |case| label(case.line.outcome, is_confirmed))
+        .column("Outcome", move |case| {
+            view! { {label(case.line.outcome, is_confirmed)} {closed_mark(case.account_closed)} }
+        })
         .column("May be for", |case| {
             case.suggestions.iter().map(|one| view! { {application_link(*one)} " " }).collect_view()
         })
@@ -463,8 +487,8 @@ fn open_lines(lines: &[OpenBankLine], currency: &str, page: &str) -> impl IntoVi
     let table = Table::wide(lines)
         .column("Statement and line", |open| {
             let href = format!("{IMPORT_PATH}?statement={}", open.statement_id);
-            let line = format!(", line {}", open.line.line);
-            view! { <a href=href>{open.statement_id}</a> {line} }
+            // One element, so that a narrow screen doesn't put its parts into two columns.
+            view! { <a href=href>{format!("{}, line {}", open.statement_id, open.line.line)}</a> }
         })
         .styled("key", "Bank ID", |open| deposit_link(&open.line.bank_id))
         .column("Reference as written", |open| open.line.reference.clone())

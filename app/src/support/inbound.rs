@@ -45,10 +45,7 @@ pub async fn assign_inbound(recipient: String) -> Result<(), Problem> {
 pub fn UnassignedPage() -> impl IntoView {
     let form = FormState::new::<AssignInbound>("assign-inbound-alert");
     let cursor = parameter("cursor");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadSupportInbound { cursor: cursor.get() }
-    });
+    let data = PageData::after([form], move || LoadSupportInbound { cursor: cursor.get() });
     view! { <Loaded data render=move |data| view! { <Unassigned data form/> }/> }
 }
 

@@ -10,7 +10,11 @@ use super::confirm::confirm_button;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, Choice, Field, FormState, PostForm, SubmitButton, Table};
 #[cfg(feature = "ssr")]
-use crate::{portal_request::staff, problem::Cause, ui::address};
+use crate::{
+    portal_request::{redirect_to, staff},
+    problem::Cause,
+    ui::address,
+};
 #[cfg(feature = "ssr")]
 use domain::{Refusal, incident::parse_incident};
 
@@ -30,8 +34,7 @@ pub async fn check_incident(
     let subject = format!("{carrier} {text}");
     let act = DeskAct::OpenIncident.as_str();
     let parameters = [("act", act), ("subject", &subject), ("next", CARRIERS_PATH)];
-    leptos_axum::redirect(&address(CONFIRM_PATH, parameters));
-    Ok(())
+    redirect_to(&address(CONFIRM_PATH, parameters))
 }
 
 /// Renders the open notes, and the form that opens another one.

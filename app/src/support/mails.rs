@@ -12,7 +12,10 @@ use crate::problem::Problem;
 use crate::reports::counted;
 use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Page, Table, next_link, parameter};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::staff, service::Actor};
+use {
+    crate::portal_request::{redirect_to, staff},
+    service::Actor,
+};
 
 /// The number of mails on a page.
 #[cfg(feature = "ssr")]
@@ -46,18 +49,14 @@ pub async fn retry_mail(id: i64) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let actor = Actor::Account(account.id);
     current.service().operations().retry_mail(&actor, id).await?;
-    leptos_axum::redirect("/support/mail");
-    Ok(())
+    redirect_to("/support/mail")
 }
 
 #[component]
 pub fn MailsPage() -> impl IntoView {
     let form = FormState::new::<RetryMail>("retry-alert");
     let cursor = parameter("cursor");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadMails { cursor: cursor.get() }
-    });
+    let data = PageData::after([form], move || LoadMails { cursor: cursor.get() });
     view! { <Loaded data render=move |data| view! { <Mails data form/> }/> }
 }
 

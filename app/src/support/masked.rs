@@ -7,7 +7,10 @@ use leptos::prelude::*;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, FormState, PostForm, StateMark, SubmitButton, Table};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::staff, service::Actor};
+use {
+    crate::portal_request::{redirect_to, staff},
+    service::Actor,
+};
 
 /// Returns the session entry that holds a message's text until the page shows it.
 #[cfg(feature = "ssr")]
@@ -23,8 +26,7 @@ pub async fn show_text(transid: Transid) -> Result<(), Problem> {
     let text = current.service().support().show_text(&actor, transid).await?;
     let kept = current.keep_text(&text_name(transid), &text).await;
     kept.map_err(Problem::after_change)?;
-    leptos_axum::redirect(&format!("/support/messages/{transid}"));
-    Ok(())
+    redirect_to(&format!("/support/messages/{transid}"))
 }
 
 /// Renders the button that shows the text of a message.

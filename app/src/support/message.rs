@@ -75,11 +75,8 @@ pub fn SupportMessagePage() -> impl IntoView {
     let form = FormState::new::<ShowText>("text-alert");
     let deciding = FormState::new::<DecideMessage>("decision-alert");
     let transid = in_path("transid");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        deciding.accepted.track();
-        LoadSupportMessage { transid: transid.get() }
-    });
+    let data =
+        PageData::after([form, deciding], move || LoadSupportMessage { transid: transid.get() });
     view! { <Loaded data render=move |data| view! { <Message data form deciding/> }/> }
 }
 

@@ -14,7 +14,7 @@ use crate::ui::{BUTTONS, Field, FormState, Loaded, Page, PostForm, SubmitButton,
 #[cfg(feature = "ssr")]
 use {
     super::confirm::CONFIRM_PATH,
-    crate::portal_request::staff,
+    crate::portal_request::{redirect_to, staff},
     crate::problem::Cause,
     crate::ui::address,
     domain::{Keyword, Number, Reference, Refusal},
@@ -63,8 +63,7 @@ pub async fn check_number(
     })?;
     let act = DeskAct::AddNumber.as_str();
     let parameters = [("act", act), ("subject", &subject), ("next", NUMBERS_PATH)];
-    leptos_axum::redirect(&address(CONFIRM_PATH, parameters));
-    Ok(())
+    redirect_to(&address(CONFIRM_PATH, parameters))
 }
 
 /// Parses a number, and a keyword unless it is empty.

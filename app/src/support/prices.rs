@@ -18,7 +18,7 @@ use crate::ui::{
 #[cfg(feature = "ssr")]
 use {
     super::confirm::CONFIRM_PATH,
-    crate::portal_request::staff,
+    crate::portal_request::{redirect_to, staff},
     crate::problem::{Cause, Filter},
     crate::ui::address,
     domain::{Money, Month, Number, Prefix, PriceRequest, Prices, Refusal},
@@ -135,8 +135,7 @@ async fn open_confirmation(
     current.service().money().price_steps(&change, from).await?;
     let subject = PriceRequest { change, from }.to_string();
     let parameters = [("act", act.as_str()), ("subject", subject.as_str()), ("next", PRICES_PATH)];
-    leptos_axum::redirect(&address(CONFIRM_PATH, parameters));
-    Ok(())
+    redirect_to(&address(CONFIRM_PATH, parameters))
 }
 
 /// Returns the time that an option of the field When stands for, or `None` for now.

@@ -207,14 +207,11 @@ pub fn VisitPage() -> impl IntoView {
     let reference = in_path("reference");
     let (cursor, messages) = (parameter("cursor"), parameter("messages"));
     let batches = parameter("batches");
-    let data = PageData::new(move || {
-        decide.accepted.track();
-        LoadVisit {
-            reference: reference.get(),
-            cursor: cursor.get(),
-            messages: messages.get(),
-            batches: batches.get(),
-        }
+    let data = PageData::after([decide], move || LoadVisit {
+        reference: reference.get(),
+        cursor: cursor.get(),
+        messages: messages.get(),
+        batches: batches.get(),
     });
     let render = move |data| {
         let lists = (cursor.get_untracked(), messages.get_untracked());

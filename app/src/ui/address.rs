@@ -61,3 +61,26 @@ pub fn tabs(
         .collect();
     view! { <nav class="tabs" aria-label=label><ul>{links}</ul></nav> }
 }
+
+/// Declares the query of a page's address. A parameter that the address lacks is an empty text.
+macro_rules! query {
+    ($(#[$about:meta])* pub struct $name:ident {
+        $($(#[$about_field:meta])* pub $field:ident,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
+        pub struct $name {
+            $($(#[$about_field])* pub $field: String,)+
+        }
+
+        impl $name {
+            /// Reads the query. `parameter` returns the value of the parameter with a name.
+            pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
+                let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
+                Self { $($field: text(stringify!($field)),)+ }
+            }
+        }
+    };
+}
+pub(crate) use query;

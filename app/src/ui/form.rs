@@ -1,11 +1,16 @@
 //! Forms that post to a server function: by script, or by the browser if no scripts run.
 
+use std::borrow::Cow;
+
 use domain::Refusal;
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 use leptos_router::hooks::use_query_map;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::loaded::{LeaveToSetUp, LeaveToSignIn};
+use crate::page_data::PageData;
 use crate::problem::{Cause, ComeBack, Problem, problem_anchor};
 
 /// The outcome of the form that was submitted last. A page shows either that a form was accepted or
@@ -173,6 +178,27 @@ impl FormState {
     /// Returns the text that a field had when the form came back with a problem.
     pub fn typed(&self, field: &str) -> Option<String> {
         self.problem.with_untracked(|problem| problem.as_ref()?.text_of(field))
+    }
+}
+
+impl<T> PageData<T>
+where
+    T: Clone + Send + Sync + Serialize + DeserializeOwned + 'static,
+{
+    /// Calls a server function like [`Self::new`], and also when one of the page's forms is accepted.
+    pub fn after<S, const N: usize>(
+        forms: [FormState; N],
+        function: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: ServerFn<Error = Problem, Output = T> + Serialize + Send + 'static,
+    {
+        Self::new(move || {
+            for form in forms {
+                form.accepted.track();
+            }
+            function()
+        })
     }
 }
 
@@ -357,7 +383,7 @@ pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl I
 /// A sentence about what was done, with links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    pub sentence: &'static str,
+    pub sentence: Cow<'static, str>,
     /// The addresses and the texts of the links.
     pub links: Vec<(String, String)>,
 }
@@ -365,7 +391,7 @@ pub struct Notice {
 impl Notice {
     /// Creates a notice without links.
     pub const fn of(sentence: &'static str) -> Self {
-        Self { sentence, links: Vec::new() }
+        Self { sentence: Cow::Borrowed(sentence), links: Vec::new() }
     }
 }
 

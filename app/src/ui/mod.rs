@@ -25,6 +25,7 @@ mod state;
 mod step_up;
 mod table;
 
+pub(crate) use address::query;
 pub use address::{address, in_path, next_link, parameter, tabs};
 pub use confirmation::{Confirmation, ConfirmationForm, confirmed_facts};
 pub use copy::{Copying, SecretField};

@@ -66,7 +66,6 @@ impl<'a, T> Table<'a, T> {
         }
     }
 
-    /// Adds a column.
     pub fn column<V: IntoView + 'static>(
         self,
         heading: &'static str,

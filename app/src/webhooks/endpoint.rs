@@ -96,14 +96,6 @@ struct Forms {
     since: FormState,
 }
 
-impl Forms {
-    fn track(self) {
-        for form in [self.act, self.url, self.events, self.replay, self.since] {
-            form.accepted.track();
-        }
-    }
-}
-
 #[component]
 pub fn EndpointPage() -> impl IntoView {
     let (reference, webhook) = (in_path("reference"), in_path("webhook"));
@@ -115,19 +107,14 @@ pub fn EndpointPage() -> impl IntoView {
         replay: FormState::new::<ReplayEvent>("replay-alert"),
         since: FormState::new::<ReplaySince>("replay-since-alert"),
     };
-    let data = PageData::new(move || {
-        forms.track();
-        LoadWebhook {
-            reference: reference.get(),
-            webhookid: webhook.get(),
-            way: way.get().unwrap_or_default(),
-            only_failed: only.get().as_deref() == Some(FAILED),
-        }
+    let Forms { act, url, events, replay, since } = forms;
+    let data = PageData::after([act, url, events, replay, since], move || LoadWebhook {
+        reference: reference.get(),
+        webhookid: webhook.get(),
+        way: way.get().unwrap_or_default(),
+        only_failed: only.get().as_deref() == Some(FAILED),
     });
-    let news = PageData::new(move || {
-        forms.act.accepted.track();
-        TakeWebhookNews { webhookid: webhook.get() }
-    });
+    let news = PageData::after([act], move || TakeWebhookNews { webhookid: webhook.get() });
     let render = move |data: EndpointView| {
         view! {
             <ApplicationFrame application=data.application.clone() at="Webhook">
@@ -305,7 +292,6 @@ fn attempts(data: &EndpointView, form: FormState) -> impl IntoView + use<> {
     }
 }
 
-/// Shows the result of an attempt.
 pub fn result(attempt: &AttemptRecord) -> AnyView {
     let status = attempt.status.map(|status| format!(" {status}"));
     view! {

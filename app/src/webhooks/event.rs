@@ -75,13 +75,10 @@ pub async fn load_webhook_event(
 pub fn WebhookEventPage() -> impl IntoView {
     let (reference, webhook, event) = (in_path("reference"), in_path("webhook"), in_path("event"));
     let form = FormState::new::<ReplayEvent>("replay-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadWebhookEvent {
-            reference: reference.get(),
-            webhookid: webhook.get(),
-            event: event.get(),
-        }
+    let data = PageData::after([form], move || LoadWebhookEvent {
+        reference: reference.get(),
+        webhookid: webhook.get(),
+        event: event.get(),
     });
     view! { <Loaded data render=move |data| view! { <Event data form/> }/> }
 }

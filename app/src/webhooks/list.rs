@@ -49,10 +49,7 @@ pub async fn load_webhooks(reference: String) -> Result<WebhooksView, Problem> {
 pub fn WebhooksPage() -> impl IntoView {
     let reference = in_path("reference");
     let form = FormState::new::<CreateWebhook>("webhook-alert");
-    let data = PageData::new(move || {
-        form.accepted.track();
-        LoadWebhooks { reference: reference.get() }
-    });
+    let data = PageData::after([form], move || LoadWebhooks { reference: reference.get() });
     view! { <Loaded data render=move |data| view! { <Webhooks data form/> }/> }
 }
 

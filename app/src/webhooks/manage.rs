@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use {
     super::news::{News, keep},
     super::types::{FIELD, chosen},
-    crate::portal_request::{CurrentRequest, signed_in},
+    crate::portal_request::{CurrentRequest, redirect_to, signed_in},
     crate::problem::Cause,
     domain::KeyKind,
     service::{KeyAccess, WebhookChange},
@@ -47,8 +47,7 @@ pub async fn create_webhook(
         let news = News::Secret { secret: secret.expose(), is_rotated: false };
         keep(&current, id, &news).await.map_err(Problem::after_change)?;
     }
-    leptos_axum::redirect(&page(reference, id, ""));
-    Ok(())
+    redirect_to(&page(reference, id, ""))
 }
 
 /// Tests, checks, enables or removes an endpoint, or gives it a new secret.
@@ -83,8 +82,7 @@ pub async fn change_webhook(
         }
         _ => return Err(Cause::Unreadable.into()),
     };
-    leptos_axum::redirect(&next);
-    Ok(())
+    redirect_to(&next)
 }
 
 /// Changes the URL of an endpoint.
@@ -99,8 +97,7 @@ pub async fn move_webhook(
     let checked = current.service().webhooks().endpoint_url(url.trim());
     let checked = checked.map_err(|error| with_text(error.into()))?;
     change(&current, &access, WebhookChange::Url(id, checked)).await.map_err(with_text)?;
-    leptos_axum::redirect(&page(reference, id, "?moved=1"));
-    Ok(())
+    redirect_to(&page(reference, id, "?moved=1"))
 }
 
 /// Changes the types of events that an endpoint gets.
@@ -114,8 +111,7 @@ pub async fn set_webhook_events(
     let (current, access, id) = access(reference, &webhookid).await.map_err(with_text)?;
     let wanted = chosen(&events)?;
     change(&current, &access, WebhookChange::Types(id, wanted)).await.map_err(with_text)?;
-    leptos_axum::redirect(&page(reference, id, "?chosen=1"));
-    Ok(())
+    redirect_to(&page(reference, id, "?chosen=1"))
 }
 
 /// Returns the request, and the access to an endpoint of one of the account's applications.

@@ -9,6 +9,7 @@ use crate::ui::{Field, FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     super::manage::{access, change, page},
+    crate::portal_request::redirect_to,
     crate::problem::Cause,
     domain::{EventId, Timestamp},
     service::WebhookChange,
@@ -24,8 +25,7 @@ pub async fn replay_event(
     let (current, access, id) = access(reference, &webhookid).await?;
     let event = EventId::parse(&event).ok_or(Cause::Unreadable)?;
     change(&current, &access, WebhookChange::Replay(id, event)).await?;
-    leptos_axum::redirect(&page(reference, id, "?replayed=1"));
-    Ok(())
+    redirect_to(&page(reference, id, "?replayed=1"))
 }
 
 /// Delivers all events since a time that an endpoint hasn't taken. The time is in the page's time
@@ -42,8 +42,7 @@ pub async fn replay_since(
     let zone = current.zone(current.browser_zone()).await;
     let from = zone.time_of(local);
     change(&current, &access, WebhookChange::ReplayFrom(id, from)).await.map_err(with_text)?;
-    leptos_axum::redirect(&page(reference, id, "?replaying=1"));
-    Ok(())
+    redirect_to(&page(reference, id, "?replaying=1"))
 }
 
 /// The button that delivers an event again.

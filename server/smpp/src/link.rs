@@ -33,7 +33,6 @@ const RESPONSES_KEPT: usize = 1000;
 /// The time limit for shutting down a link.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The phase of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Waiting for the response to the bind.

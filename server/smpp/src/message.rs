@@ -2,7 +2,6 @@
 
 use tokio::time::Instant;
 
-/// An SMPP address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
     /// Type of number (SMPP 3.4, 5.2.5).

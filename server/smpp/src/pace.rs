@@ -1,9 +1,9 @@
 //! The rate limit of submits.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 /// After a late wakeup, the pace catches up on at most this much time. So in any period, it permits
@@ -29,7 +29,7 @@ impl Pace {
         if self.interval.is_some() && self.next > now {
             return false;
         }
-        if !shared.is_none_or(|shared| shared.lock().let_out(now, None)) {
+        if !shared.is_none_or(|shared| shared.pace.lock().let_out(now, None)) {
             return false;
         }
         if let Some(interval) = self.interval {
@@ -41,7 +41,7 @@ impl Pace {
 
     /// Returns when the next submit may be sent.
     pub(crate) fn next(&self, shared: Option<&SharedPace>) -> Instant {
-        shared.map_or(self.next, |shared| self.next.max(shared.lock().next))
+        shared.map_or(self.next, |shared| self.next.max(shared.pace.lock().next))
     }
 }
 
@@ -64,7 +64,7 @@ impl SharedPace {
         let processes = processes.max(1);
         if self.processes.swap(processes, Ordering::Relaxed) != processes && self.rate > 0 {
             let interval = Duration::from_secs(processes.into()) / self.rate;
-            self.lock().interval = Some(interval);
+            self.pace.lock().interval = Some(interval);
         }
     }
 
@@ -72,7 +72,7 @@ impl SharedPace {
     /// false at once if the message couldn't be sent by `not_after`.
     pub async fn turn(&self, not_after: Instant) -> bool {
         let turn = {
-            let mut pace = self.lock();
+            let mut pace = self.pace.lock();
             let turn = pace.next.max(Instant::now());
             if turn > not_after {
                 return false;
@@ -87,7 +87,7 @@ impl SharedPace {
     /// Returns how many messages this process may send within a period, or `None` if there is no
     /// limit.
     pub fn turns_within(&self, period: Duration) -> Option<usize> {
-        let interval = self.lock().interval?;
+        let interval = self.pace.lock().interval?;
         let turns = period.as_nanos() / interval.as_nanos().max(1);
         Some(usize::try_from(turns).unwrap_or(usize::MAX))
     }
@@ -95,10 +95,5 @@ impl SharedPace {
     /// Returns this process's part of the rate, rounded up; 0 means no limit.
     pub(crate) fn rate(&self) -> u32 {
         self.rate.div_ceil(self.processes.load(Ordering::Relaxed))
-    }
-
-    /// Ignores poisoning, because a pace is never left half changed.
-    fn lock(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,7 +15,6 @@ const MESSAGE_TYPE: u8 = 0x3C;
 const RECEIPT_BIT: u8 = 0x04;
 const INTERMEDIATE: u8 = 0x20;
 
-/// A parsed receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     /// The message ID in the text.

@@ -1,9 +1,10 @@
 //! The state that a connection's handles, events and links share.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -102,9 +103,8 @@ impl Shared {
         }
     }
 
-    /// Ignores poisoning, because a panic elsewhere leaves counters off by one at worst.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(crate) fn is_closing(&self) -> bool {

@@ -133,6 +133,17 @@ impl Drop for ReadToEnd {
     }
 }
 
+/// Returns a body together with the result that allows to read it. With an error, drops the body.
+pub fn body_if<T, E>(allowed: Result<T, E>, body: Body) -> Result<(T, Body), E> {
+    match allowed {
+        Ok(allowed) => Ok((allowed, body)),
+        Err(error) => {
+            drop_rest(body);
+            Err(error)
+        }
+    }
+}
+
 /// Reads the rest of a body for a while in a background task, so that the client sees the response.
 pub fn drop_rest(mut body: Body) {
     if body.is_end_stream() {

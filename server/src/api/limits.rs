@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
-use super::frames::drop_rest;
+use super::frames::body_if;
 use super::get::{Get, GetParameters};
 use super::parameters::Parameters;
 use super::{Api, SharedApi, body, shared_parameters};
@@ -228,13 +228,7 @@ pub async fn change(State(api): State<SharedApi>, address: Address, request: Req
 
 async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, Failure> {
     let (head, body) = request.into_parts();
-    let (access, limits) = match authorize(api, address).await {
-        Ok(authorized) => authorized,
-        Err(failure) => {
-            drop_rest(body);
-            return Err(failure);
-        }
-    };
+    let ((access, limits), body) = body_if(authorize(api, address).await, body)?;
     let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
     let taken = body::read_parameters(&head.headers, body, &mut parameters, BODY_PAGES).await;
     let wanted = taken.and_then(|()| {

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head};
 use super::body::{self, Form};
-use super::frames::drop_rest;
+use super::frames::body_if;
 use super::get::{Get, GetParameters};
 use super::listing::{self, wants_csv};
 use super::parameters::Parameters;
@@ -226,13 +226,7 @@ async fn take(api: &Api, address: &Address, request: Request) -> Result<Answer, 
         Some(_) => Err(Reason::NotFound),
         None => api.service.messages().authorize(address.presented()).await,
     };
-    let access = match authorized {
-        Ok(access) => access,
-        Err(reason) => {
-            drop_rest(body);
-            return Err(reason.into());
-        }
-    };
+    let (access, body) = body_if(authorized, body)?;
     let wanted = read(api, access, &head, body).await;
     // Every request counts towards the limit, but its own error takes precedence.
     let allowed = api.service.messages().take_request(&access).await;

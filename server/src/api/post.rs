@@ -6,7 +6,7 @@ use service::{IdempotencyKey, KeyAccess};
 
 use super::address::Address;
 use super::answer::Failure;
-use super::frames::drop_rest;
+use super::frames::body_if;
 use super::listing;
 use super::parameters::Parameters;
 use super::{Api, body, shared_parameters};
@@ -30,13 +30,7 @@ pub async fn read<T>(
 ) -> Result<Posted<T>, Failure> {
     let (head, body) = request.into_parts();
     let messages = api.service.messages();
-    let access = match messages.authorize(address.presented()).await {
-        Ok(access) => access,
-        Err(reason) => {
-            drop_rest(body);
-            return Err(reason.into());
-        }
-    };
+    let (access, body) = body_if(messages.authorize(address.presented()).await, body)?;
     let mut parameters = Parameters::of_query(known, head.uri.query());
     let taken = body::read_parameters(&head.headers, body, &mut parameters, pages).await;
     let wanted = taken.and_then(|()| wanted(&parameters));

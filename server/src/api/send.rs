@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head, Recipient};
-use super::frames::drop_rest;
+use super::frames::body_if;
 use super::parameters::Parameters;
 use super::{Api, SharedApi, body, shared_parameters};
 use crate::json::{Amount, DateTime};
@@ -171,15 +171,9 @@ async fn send_body(api: &Api, address: &Address, request: Request) -> Result<Ans
     let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
     let messages = api.service.messages();
     let authorized = messages.authorize_send(address.presented(), idempotency.as_ref());
-    let access = match authorized.await {
-        Ok(access) => access,
-        Err(reason) => {
-            drop_rest(body);
-            return Err(Failure::of(reason)
-                .about(requestid(&parameters))
-                .to(recipient(&parameters)));
-        }
-    };
+    let (access, body) = body_if(authorized.await, body).map_err(|reason| {
+        Failure::of(reason).about(requestid(&parameters)).to(recipient(&parameters))
+    })?;
     let pages_max = api.service.limits().message_pages_max;
     let taken = body::read_parameters(&head.headers, body, &mut parameters, pages_max).await;
     match taken.and_then(|()| read(api, address, &parameters, &head.headers)) {

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::address::Address;
 use super::answer::{self, Answer, Failure, Head, Recipient};
-use super::frames::drop_rest;
+use super::frames::body_if;
 use super::parameters::Parameters;
 use super::post::{self, Posted};
 use super::{Api, SharedApi, body, listing, shared_parameters};
@@ -138,13 +138,7 @@ async fn take_start(api: &Api, address: &Address, request: Request) -> Result<An
     let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
     let messages = api.service.messages();
     let authorized = messages.authorize_start(address.presented(), idempotency.as_ref());
-    let (access, defaults) = match authorized.await {
-        Ok(authorized) => authorized,
-        Err(reason) => {
-            drop_rest(body);
-            return Err(reason.into());
-        }
-    };
+    let ((access, defaults), body) = body_if(authorized.await, body)?;
     let taken = body::read_parameters(&head.headers, body, &mut parameters, BODY_PAGES).await;
     let wanted = taken.and_then(|()| {
         let of = start_of(&parameters)?;

@@ -1,11 +1,12 @@
 //! The rate limits of a carrier: of all its messages, and of each sender.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::smpp::SharedPace;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// At most this much unused time is saved up for later messages.
@@ -90,7 +91,7 @@ impl SenderPace {
         let processes = self.processes.load(Ordering::Relaxed);
         let segments = u32::try_from(segments).unwrap_or(u32::MAX);
         let takes = Duration::from_secs(processes.into()) * segments / self.rate;
-        let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut senders = self.senders.lock();
         if senders.len() >= SENDERS_MAX {
             senders.retain(|_, turns| turns.next > now || turns.behind > now);
         }

@@ -42,7 +42,6 @@ impl Item {
     }
 }
 
-/// Reads and parses a file.
 pub fn read(path: &Path) -> Result<Table, ConfigError> {
     let file = path.display();
     let bytes = std::fs::read(path)

@@ -56,14 +56,12 @@ const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 /// The limits of `event_days`. An event is attempted for more than two days, and an endpoint that
 /// is enabled again gets the events of the last three days.
 const EVENT_LIMITS_DAYS: RangeInclusive<i64> = 4..=3650;
-/// The limits of `raw_receipts_days`.
 const RAW_RECEIPTS_LIMITS_DAYS: RangeInclusive<i64> = 0..=365;
 /// The limits of `text_days` and `mask_numbers_days`, if they aren't 0. Each attempt to deliver an
 /// event about an inbound message reads the message, which must still be whole then.
 const REDACTION_LIMITS_DAYS: RangeInclusive<i64> = 4..=36_500;
 /// The limits of `mail_days` and `security_event_days`.
 const ACCOUNT_DATA_LIMITS_DAYS: RangeInclusive<i64> = 1..=3650;
-/// The limits of `call_log_days`.
 const CALL_LOG_LIMITS_DAYS: RangeInclusive<i64> = 0..=3650;
 /// The limits of `lease_seconds`. Carriers' timeouts shrink with the lease, but the time to finish
 /// a partly written submit doesn't, so the lease can't be very short. After a crash, claimed

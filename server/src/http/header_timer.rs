@@ -1,11 +1,12 @@
 //! hyper's timer for reading a request's header. Each connection has its own.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hyper::rt::{Sleep, Timer};
+use parking_lot::Mutex;
 use tokio::time::{Sleep as TokioSleep, sleep_until};
 
 type Kept = Arc<Mutex<Option<Pin<Box<TokioSleep>>>>>;
@@ -60,12 +61,12 @@ impl Future for HeaderSleep {
 
 impl Drop for HeaderSleep {
     fn drop(&mut self) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = self.sleep.take();
+        *self.kept.lock() = self.sleep.take();
     }
 }
 
 fn take(kept: &Kept) -> Option<Pin<Box<TokioSleep>>> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner).take()
+    kept.lock().take()
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 use std::array;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// More than the cores of most machines, and so more than the threads that serve requests. If there
 /// are more threads than parts, some threads share a part.
@@ -27,19 +28,12 @@ impl<T: Default> Default for Striped<T> {
 impl<T> Striped<T> {
     /// Returns the calling thread's part.
     pub fn own(&self) -> MutexGuard<'_, T> {
-        self.0[own_index()].lock()
+        self.0[own_index()].0.lock()
     }
 
     /// Returns every part, one after another.
     pub fn all(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
-        self.0.iter().map(Part::lock)
-    }
-}
-
-impl<T> Part<T> {
-    fn lock(&self) -> MutexGuard<'_, T> {
-        // A panic while the lock is held doesn't damage the counts.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.iter().map(|part| part.0.lock())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The portal's cookies: their names, and how a request's new cookies get into its response.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::http::header::{COOKIE, SET_COOKIE};
@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use domain::Theme;
+use parking_lot::Mutex;
 use time::Duration;
 use tower_sessions::cookie::{Cookie, SameSite};
 
@@ -66,13 +67,13 @@ pub struct NewCookies(Arc<Mutex<Vec<Cookie<'static>>>>);
 impl NewCookies {
     /// Adds a cookie. It replaces a cookie with the same name.
     pub fn add(&self, cookie: Cookie<'static>) {
-        let mut cookies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cookies = self.0.lock();
         cookies.retain(|other| other.name() != cookie.name());
         cookies.push(cookie);
     }
 
     fn take(&self) -> Vec<Cookie<'static>> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 

@@ -1,10 +1,11 @@
 //! Takes over from processes that ended: the messages that they had claimed, and the receipts that
 //! their sandboxes still owe.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use domain::Timestamp;
 use futures_util::future::join_all;
+use parking_lot::RwLock;
 use service::Leases;
 
 use super::context::{Context, RETRY};
@@ -21,12 +22,12 @@ type NamedSandbox = (String, Arc<Sandbox>);
 
 impl Sandboxes {
     pub(super) fn list(&self) -> Vec<NamedSandbox> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     /// Returns the sandbox with this name. Opens it if there is none yet.
     pub(super) fn open(&self, name: &str, open: impl FnOnce() -> Sandbox) -> Arc<Sandbox> {
-        let mut sandboxes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sandboxes = self.0.write();
         if let Some((_, sandbox)) = sandboxes.iter().find(|(known, _)| known == name) {
             return Arc::clone(sandbox);
         }

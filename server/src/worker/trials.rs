@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::records::ConnectionState;
 use domain::{MessageStatus, Transid};
+use parking_lot::Mutex;
 use service::{
     AnswerState, Claimed, Result, Service, SubmitOutcome, Submitted, TestCommand, TraceCommand,
 };
@@ -38,18 +39,18 @@ pub(super) struct Trials(Arc<Mutex<HashMap<Transid, mpsc::UnboundedSender<Submit
 impl Trials {
     fn begin(&self, id: Transid) -> mpsc::UnboundedReceiver<Submitted> {
         let (to, results) = mpsc::unbounded_channel();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, to);
+        self.0.lock().insert(id, to);
         results
     }
 
     fn end(&self, id: Transid) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.0.lock().remove(&id);
     }
 
     /// Takes the results of test messages out of a report, because no stored message has them. Raw
     /// answers stay in the report, but without the message. Returns the carrier message IDs.
     pub(super) fn take(&self, report: &mut CarrierReport) -> Vec<String> {
-        let trials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let trials = self.0.lock();
         let mut ids = Vec::new();
         if trials.is_empty() {
             return ids;

@@ -1,7 +1,8 @@
 //! A carrier as the worker sees it: whether it may get messages, and the states of its connections.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use crate::carrier::pace::Paces;
@@ -29,16 +30,15 @@ pub(super) struct WatchedCarriers(Arc<RwLock<Vec<Arc<WatchedCarrier>>>>);
 
 impl WatchedCarriers {
     pub(super) fn list(&self) -> Vec<Arc<WatchedCarrier>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     pub(super) fn add(&self, carrier: Arc<WatchedCarrier>) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(carrier);
+        self.0.write().push(carrier);
     }
 
     pub(super) fn remove(&self, name: &str) {
-        let mut carriers = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        carriers.retain(|watched| watched.carrier != name);
+        self.0.write().retain(|watched| watched.carrier != name);
     }
 }
 

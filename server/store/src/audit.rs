@@ -24,7 +24,7 @@ statements! {
         SELECT id FROM audit
         WHERE subject = $1 AND actor = $2 AND action = $3 AND at > $4 LIMIT 1");
     const LAST: Sql = Sql::same(r"
-        SELECT actor, at FROM audit
+        SELECT actor, at, action, before, after FROM audit
         WHERE subject = $1 AND (action = $2 OR action = $3 OR action = $4)
         ORDER BY id DESC LIMIT 1");
 }
@@ -118,9 +118,8 @@ pub async fn insert_of(
     (application, subject): (Reference, &str),
     detail: Option<&str>,
 ) -> Result<()> {
-    let reference = application.to_string();
     let change = Change::default().because(detail);
-    write(conn, now, actor, action, (subject, Some(&reference)), change).await
+    insert_change_of(conn, now, actor, action, (Some(application), subject), change).await
 }
 
 /// Like [`insert`], with the values before and after. Writes no entry if the two values are equal,
@@ -137,6 +136,20 @@ pub async fn insert_change(
         return Ok(());
     }
     write(conn, now, actor, action, (subject, None), change).await
+}
+
+/// Like [`insert_change`], about a record of an application. Filters by the application's reference
+/// also find the entry.
+pub async fn insert_change_of(
+    conn: Conn<'_>,
+    now: Timestamp,
+    actor: &Actor,
+    action: &'static str,
+    (application, subject): (Option<Reference>, &str),
+    change: Change<'_>,
+) -> Result<()> {
+    let reference = application.map(|reference| reference.to_string());
+    write(conn, now, actor, action, (subject, reference.as_deref()), change).await
 }
 
 async fn write(
@@ -201,8 +214,10 @@ pub struct Wanted {
     pub actor: Option<String>,
     pub subject: Option<String>,
     /// The reference of an application. The subject is the application itself, or one of its
-    /// messages or batches.
+    /// messages, batches or deposits.
     pub of_application: Option<String>,
+    /// The reference of an application whose message, batch or deposit is the subject.
+    pub record_of: Option<String>,
     pub action: Option<String>,
     /// Entries at or after this time.
     pub from: Option<Timestamp>,
@@ -222,6 +237,7 @@ impl Wanted {
             text("subject = ?", &self.subject),
             text("actor = ?", &self.actor),
             text("substr(actor, 1, length(?)) = ?", &self.actor_begins),
+            text("application = ?", &self.record_of),
             text("action = ?", &self.action),
             time("at >= ?", self.from),
             time("at < ?", self.to),
@@ -282,10 +298,14 @@ pub async fn last(
     subject: &str,
     [first, second, third]: [&'static str; 3],
 ) -> Result<Option<Decided>> {
-    let found: Option<(String, _)> = query(LAST, (subject, first, second, third))
-        .fetch_optional(&mut *conn, |row| Ok((row.get("actor")?, row.get("at")?)))
-        .await?;
-    let Some((actor, at)) = found else {
+    let read = |row: &Row<'_>| {
+        let (action, before): (String, Option<String>) = (row.get("action")?, row.get("before")?);
+        let after: Option<String> = row.get("after")?;
+        let what = audit_action::clause(&action, before.as_deref(), after.as_deref());
+        Ok(Decided { by: row.get("actor")?, at: row.get("at")?, what })
+    };
+    let found = query(LAST, (subject, first, second, third)).fetch_optional(&mut *conn, read);
+    let Some(Decided { by: actor, at, what }) = found.await? else {
         return Ok(None);
     };
     let account = actor.strip_prefix("account ").map(str::parse);
@@ -293,5 +313,5 @@ pub async fn last(
         Some(Ok(id)) => accounts::by_id(conn, id).await?.map(|row| row.record.email),
         _ => None,
     };
-    Ok(Some(Decided { by: email.unwrap_or(actor), at }))
+    Ok(Some(Decided { by: email.unwrap_or(actor), at, what }))
 }

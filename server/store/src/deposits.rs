@@ -74,6 +74,15 @@ statements! {
             ORDER BY a.reference LIMIT $2",
         ..Sql::ANYWHERE
     };
+    const OF_CLOSED_ACCOUNT: Sql = Sql {
+        sqlite: r"
+            SELECT a.reference FROM applications a JOIN accounts c ON c.id = a.account_id
+            WHERE a.reference = $1 AND c.closed_at IS NOT NULL",
+        postgres: r"
+            SELECT a.reference FROM reference_shards a JOIN accounts c ON c.id = a.account_id
+            WHERE a.reference = $1 AND c.closed_at IS NOT NULL",
+        ..Sql::ANYWHERE
+    };
     const UNMATCHED_SUM: Sql = Sql::same(r"
         SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount
         FROM deposits WHERE application_id IS NULL AND returned_at IS NULL");
@@ -171,6 +180,11 @@ pub async fn known_references(
     query(KNOWN_REFERENCES, (format!("[{}]", quoted.join(",")), limit))
         .fetch_all(conn, row::reference)
         .await
+}
+
+/// Returns whether a reference is that of an application whose account is closed.
+pub async fn is_of_closed_account(conn: Conn<'_>, reference: Reference) -> Result<bool> {
+    query(OF_CLOSED_ACCOUNT, reference.to_string()).finds(conn).await
 }
 
 pub async fn unmatched_sum(conn: Conn<'_>) -> Result<Money> {

@@ -42,7 +42,7 @@ statements! {
     const NOTE_RISEN: Sql = Sql::in_shard(r"
         UPDATE applications SET low_balance_at = NULL
         WHERE id = $1 AND balance >= low_balance{ AND shard = $shard}");
-    /// Reads only the batches that were accepted lately: their IDs are at least `$1`.
+    /// Reads only the batches that were accepted lately. Their IDs are at least `$1`.
     const DONE: Sql = Sql::in_shard(r"
         SELECT b.id, a.account_id, a.reference, a.name, accounts.email, b.rows, c.n AS delivered
         FROM applications a
@@ -106,6 +106,7 @@ statements! {
         "FROM bank_statement_lines l JOIN bank_statements s ON s.id = l.statement_id
         WHERE l.handled_at IS NULL
           AND (l.outcome = 'conflict' OR l.outcome = 'refused' OR l.outcome = 'other-currency')
+          AND (l.outcome <> 'other-currency' OR s.done_at IS NOT NULL)
           AND s.confirmed_at <= $1"
     ));
     const INBOUND: Sql = Sql::same(waiting!(

@@ -44,7 +44,7 @@ macro_rules! judged {
 }
 
 /// The lines that couldn't be credited and aren't marked as done. A line in another currency is one
-/// of them once its statement is confirmed.
+/// of them once its statement is done: until then, it may still be marked as repeated.
 macro_rules! open {
     ($rest:literal) => {
         Sql::same(concat!(
@@ -56,7 +56,8 @@ macro_rules! open {
         LEFT JOIN deposits d ON d.bank_id = l.bank_id
         WHERE l.handled_at IS NULL AND s.confirmed_at IS NOT NULL
           AND (l.outcome = 'conflict' OR l.outcome = 'refused'
-               OR l.outcome = 'other-currency') ",
+               OR l.outcome = 'other-currency')
+          AND (l.outcome <> 'other-currency' OR s.done_at IS NOT NULL) ",
             $rest
         ))
     };
@@ -89,7 +90,8 @@ statements! {
         FROM bank_statements WHERE loaded_at IS NOT NULL ORDER BY id DESC LIMIT $1");
     /// The oldest statement that is being credited.
     const UNDER_WAY: Sql = Sql::same(r"
-        SELECT id, confirmed_by, asked_by, last_line
+        SELECT id, confirmed_by, asked_by, last_line,
+            (SELECT COUNT(*) FROM bank_statements WHERE done_at IS NOT NULL) AS earlier
         FROM bank_statements WHERE confirmed_at IS NOT NULL AND done_at IS NULL
         ORDER BY id LIMIT 1");
     const NEXT_LINES: Sql = Sql::same(r"
@@ -97,6 +99,25 @@ statements! {
         WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting' ORDER BY line LIMIT $3");
     const SET_OUTCOME: Sql = Sql::same(r"
         UPDATE bank_statement_lines SET outcome = $3 WHERE statement_id = $1 AND line = $2");
+    /// The lines that another statement has, too, which is done and couldn't credit them. There are
+    /// few of those, so they are collected first.
+    const REPEATED: Sql = Sql::same(r"
+        WITH earlier AS MATERIALIZED (
+            SELECT DISTINCT e.bank_id, e.reference, e.amount, COALESCE(e.currency, '') AS currency
+            FROM bank_statements s JOIN bank_statement_lines e ON e.statement_id = s.id
+            WHERE s.done_at IS NOT NULL AND e.bank_id <> ''
+              AND (e.outcome = 'conflict' OR e.outcome = 'refused'
+                   OR e.outcome = 'other-currency'))
+        SELECT l.line
+        FROM bank_statement_lines l JOIN earlier e ON e.bank_id = l.bank_id
+        WHERE l.statement_id = $1 AND (l.outcome = 'waiting' OR l.outcome = 'other-currency')
+          AND e.reference = l.reference AND e.amount = l.amount
+          AND e.currency = COALESCE(l.currency, '')
+        ORDER BY l.line");
+    const MARK_REPEATED: Sql = Sql::same(r"
+        UPDATE bank_statement_lines SET outcome = 'known'
+        WHERE statement_id = $1 AND line = $2 AND handled_at IS NULL
+          AND (outcome = 'waiting' OR outcome = 'other-currency')");
     const ADVANCE: Sql = Sql::same("UPDATE bank_statements SET last_line = $2 WHERE id = $1");
     const DONE: Sql = Sql::same("UPDATE bank_statements SET done_at = $2 WHERE id = $1");
     const COUNTS: Sql = judged!(
@@ -200,6 +221,7 @@ pub struct FileLine {
 }
 
 /// A statement that is being credited.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct UnderWay {
     pub id: i64,
     /// The account that confirmed the statement. `None` for the command line.
@@ -208,6 +230,8 @@ pub struct UnderWay {
     pub asked_by: Option<i64>,
     /// The last line that was credited.
     pub last_line: i64,
+    /// The number of statements that are done.
+    pub earlier: i64,
 }
 
 /// A line to credit.
@@ -300,7 +324,7 @@ pub async fn newest(conn: Conn<'_>, limit: i64) -> Result<Vec<BankStatement>> {
 }
 
 pub async fn under_way(conn: Conn<'_>) -> Result<Option<UnderWay>> {
-    let read = |row: &Row<'_>| from_row!(row => UnderWay { id, confirmed_by, asked_by, last_line });
+    let read = |row: &Row<'_>| from_row!(row => UnderWay { id, confirmed_by, asked_by, last_line, earlier });
     query(UNDER_WAY, ()).fetch_optional(conn, read).await
 }
 
@@ -318,6 +342,17 @@ pub async fn set_outcome(
 ) -> Result<()> {
     let set = query(SET_OUTCOME, (statement_id, line, outcome.as_str())).execute(conn);
     row::touched("bank_statement_lines", 1, set.await?)
+}
+
+/// Returns the lines of a statement that another statement has, too, which is done and couldn't
+/// credit them.
+pub async fn repeated(conn: Conn<'_>, id: i64) -> Result<Vec<i64>> {
+    query(REPEATED, id).fetch_all(conn, |row| row.get("line")).await
+}
+
+/// Marks a line as known, unless it was credited or handled meanwhile.
+pub async fn mark_repeated(conn: Conn<'_>, id: i64, line: i64) -> Result<()> {
+    query(MARK_REPEATED, (id, line)).execute(conn).await.map(drop)
 }
 
 /// Stores which line of a statement was credited last.

@@ -80,20 +80,21 @@ fn an_application_is_suspended_once_and_only_as_the_page_showed_it() {
     let answer = confirm(&mut staff, suspend, &page, &[("reason", "Second")]);
     assert_eq!(location(&answer), format!("{here}#problem-act"));
     let after = staff.get(&here).text();
-    assert!(after.contains("The application is Suspended: it can"), "{after}");
-    assert!(after.contains("decided that at"), "{after}");
+    assert!(after.contains("An application that is Suspended can"), "{after}");
+    assert!(after.contains("suspended the application (Active → Suspended) at"), "{after}");
     assert!(!after.contains("name=\"seen\""), "{after}");
     let shown = server.place.json(&["application", "show", reference]);
     assert_eq!(shown["suspend_reason"], "First", "{shown}");
 
     // Undo. The state was another one meanwhile, and is as the old page showed it again.
     let page = confirmed(&mut staff, ("reinstate", reference, next), &[]);
-    for shown in ["The application is reinstated.", "act=suspend", "Undo", reference] {
+    let said = format!("Application {reference} is reinstated.");
+    for shown in [said.as_str(), "act=suspend", "Undo"] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     assert_eq!(status(&server), "Active");
     let page = confirmed(&mut staff, suspend, &[("reason", "A payment was disputed.")]);
-    assert!(page.contains("The application is suspended."), "{page}");
+    assert!(page.contains(&format!("Application {reference} is suspended.")), "{page}");
     assert!(page.contains("No application is Active."), "{page}");
     // Somebody else's site can't choose the page that follows.
     let answer = confirm(
@@ -122,22 +123,30 @@ fn waiting<'a>(server: &'a TestServer, email: &str) -> (Browser<'a>, String) {
 
 /// Assigns and returns unmatched deposits. The next one opens after each.
 fn decide_deposits(server: &TestServer, staff: &mut Browser<'_>, reference: &str) {
-    for (bank_id, written) in [("bank-1", "nobodys"), ("bank-2", "rent"), ("bank-3", "x")] {
-        server.place.json(&["deposit", "add", written, "7", "--bank-id", bank_id]);
+    for (bank_id, amount) in [("bank-1", "1250.5"), ("bank-2", "7"), ("bank-3", "7")] {
+        server.place.json(&["deposit", "add", "rent", amount, "--bank-id", bank_id]);
     }
     let fields = [("bank_id", "bank-1"), ("reference", reference)];
     let leads_to = location(&staff.post("assign-deposit", &fields)).to_owned();
-    assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-2&assigned=1");
+    assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-2&decided=bank-1");
     let page = staff.get(&leads_to).text();
-    let said = "The deposit is assigned. Below is the next one, which has waited longest.";
-    assert!(page.contains(said), "{page}");
+    let said = format!("1,250.50 USD (bank-1) is assigned to {reference}. Below is the next");
+    assert!(page.contains(&said), "{page}");
     let fields = [("bank_id", "bank-2"), ("reason", "Asked for by phone.")];
     let leads_to = location(&staff.post("return-deposit", &fields)).to_owned();
-    assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-3&returned=1");
+    assert_eq!(leads_to, "/support/deposits/assign?bank_id=bank-3&decided=bank-2");
+    let said = "7.00 USD (bank-2) is marked as returned to the bank.";
+    assert!(staff.get(&leads_to).text().contains(said));
     let fields = [("bank_id", "bank-3"), ("reference", reference)];
     let leads_to = location(&staff.post("assign-deposit", &fields)).to_owned();
-    assert_eq!(leads_to, "/support/deposits?assigned=1");
-    assert!(staff.get(&leads_to).text().contains("The deposit is assigned."));
+    assert_eq!(leads_to, "/support/deposits?decided=bank-3");
+    let said = format!("7.00 USD (bank-3) is assigned to {reference}.");
+    assert!(staff.get(&leads_to).text().contains(&said));
+    // Nobody can make the page say something else.
+    for bank_id in ["bank-4", "%3Cb%3E"] {
+        let page = staff.get(&format!("/support/deposits?decided={bank_id}")).text();
+        assert!(!page.contains("notice-good"), "{page}");
+    }
 }
 
 #[test]
@@ -154,7 +163,10 @@ fn a_decision_on_the_page_of_a_case_opens_the_next_case() {
         let answer = staff.post_from(&format!("http://test{here}"), "act", &fields);
         location(&answer).to_owned()
     };
-    let done = |reference: &str| format!("?done=approve&subject={reference}&of={reference}");
+    let done = |reference: &str| {
+        let name = format!("name=application%20{reference}");
+        format!("?done=approve&subject={reference}&of={reference}&{name}")
+    };
     let leads_to = approve(&mut staff, &first);
     assert_eq!(leads_to, format!("/support/applications/{second}{}", done(&first)));
     let page = staff.get(&leads_to).text();
@@ -166,7 +178,7 @@ fn a_decision_on_the_page_of_a_case_opens_the_next_case() {
     let leads_to = approve(&mut staff, &second);
     assert_eq!(leads_to, format!("/support/applications{}", done(&second)));
     let page = staff.get(&leads_to).text();
-    assert!(page.contains("The application is approved."), "{page}");
+    assert!(page.contains(&format!("Application {second} is approved.")), "{page}");
     // The same with the sender names that the applications request.
     let here = |reference: &str| format!("/support/applications/{reference}");
     let page = staff.get(&here(&first)).text();
@@ -179,15 +191,15 @@ fn a_decision_on_the_page_of_a_case_opens_the_next_case() {
     let fields = [("act", "accept"), ("subject", &id), ("next", &here(&first))];
     let answer = staff.post_from(&format!("http://test{}", here(&first)), "act", &fields);
     let leads_to = location(&answer).to_owned();
-    let done = format!("?done=accept&subject={id}&of={first}");
+    let done = format!("?done=accept&subject={id}&of={first}&name=the%20sender%20name%20first");
     assert_eq!(leads_to, format!("{}{done}", here(&second)));
     let page = staff.get(&leads_to).text();
-    for shown in ["The sender name is accepted.", said, &format!("Back to {first}")] {
+    for shown in ["The sender name first is accepted.", said, &format!("Back to {first}")] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     let reject = id_of(&page);
     let page = confirmed(&mut staff, ("reject", &reject, &here(&second)), &[("reason", "No")]);
-    for shown in ["The sender name is rejected.", "No sender name waits for a decision."] {
+    for shown in ["The sender name second is rejected.", "No sender name waits for a decision."] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     assert!(!staff.get(&here(&second)).text().contains("Requested sender name"));
@@ -197,9 +209,11 @@ fn a_decision_on_the_page_of_a_case_opens_the_next_case() {
     let suspend = ("suspend", first.as_str(), next.as_str());
     assert!(staff.get(&next).text().contains("action=\"/support/confirm\""));
     let page = confirmed(&mut staff, suspend, &[("reason", "A payment was disputed.")]);
-    for shown in ["The application is suspended.", "Undo", "It is suspended. Reason: A payment"] {
+    let said = format!("Application {first} is suspended.");
+    for shown in [said.as_str(), "Undo", "It is suspended. Reason: A payment"] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
+    assert!(!page.contains(&format!("Application {first}</a>")), "a link to itself: {page}");
 }
 
 #[test]
@@ -226,17 +240,17 @@ fn a_confirmation_asks_who_it_is_before_anything_is_typed() {
     let shown = code(&TotpSecret::parse(secret).unwrap(), 1);
     let before = staff.cookie.clone();
     let answer = confirm(&mut staff, drain, &page, &[("credential", &shown)]);
-    let leads_to = "/support/carriers?done=drain&subject=sandbox";
+    let leads_to = "/support/carriers?done=drain&subject=sandbox&name=carrier%20sandbox";
     assert_eq!(location(&answer), leads_to);
     assert!(drained().is_string());
     assert_ne!(staff.cookie, before, "the session has a new id");
-    assert!(staff.get(leads_to).text().contains("The carrier is drained."));
+    assert!(staff.get(leads_to).text().contains("Carrier sandbox is drained."));
     // It is drained once. The page says who did it.
     let answer = confirm(&mut staff, drain, &page, &[]);
     assert_eq!(location(&answer), format!("{here}#problem-act"));
-    assert!(staff.get(&here).text().contains("There is nothing to do"));
+    assert!(staff.get(&here).text().contains("This is done already"));
     let page = confirmed(&mut staff, ("resume", "sandbox", "/support/carriers"), &[]);
-    assert!(page.contains("The carrier is resumed."), "{page}");
+    assert!(page.contains("Carrier sandbox is resumed."), "{page}");
     assert_eq!(drained(), Value::Null);
 }
 
@@ -257,7 +271,7 @@ fn carriers_are_reloaded_through_a_confirmation() {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     let page = confirmed(&mut staff, reload, &[]);
-    assert!(page.contains("reads carriers and routes again"), "{page}");
+    assert!(page.contains("Every process reloads carriers and routes."), "{page}");
     until("the reload", || server.log().contains("reloaded the settings").then_some(()));
     let listed = server.place.json(&["audit", "list"]).to_string();
     assert!(listed.contains("carrier.reload"), "{listed}");
@@ -275,10 +289,12 @@ fn an_account_is_disabled_promoted_and_demoted_through_confirmations() {
     let shown = || server.place.json(&["account", "show", email]);
 
     let page = confirmed(&mut staff, on("disable"), &[("reason", "A payment was disputed.")]);
-    assert!(page.contains("The account is disabled."), "{page}");
+    let said = |what: &str| format!("Account {email} {what}");
+    assert!(page.contains(&said("is disabled.")), "{page}");
+    assert!(!page.contains("Open the account"), "a link to itself: {page}");
     assert!(shown()["disabled_at"].is_string(), "{}", shown());
     let page = confirmed(&mut staff, on("enable"), &[]);
-    assert!(page.contains("The account is enabled."), "{page}");
+    assert!(page.contains(&said("is enabled.")), "{page}");
 
     // Staff need a second factor before they act.
     let page = staff.get(&address("promote", &id, &next)).text();
@@ -286,13 +302,19 @@ fn an_account_is_disabled_promoted_and_demoted_through_confirmations() {
     assert!(!page.contains("name=\"seen\""), "{page}");
     give_factor(&server.place, email);
     let page = confirmed(&mut staff, on("promote"), &[]);
-    assert!(page.contains("The account is staff now."), "{page}");
+    assert!(page.contains(&said("is staff now.")), "{page}");
     let page = confirmed(&mut staff, on("demote"), &[]);
-    assert!(page.contains("The account is a customer now."), "{page}");
+    assert!(page.contains(&said("is a customer now.")), "{page}");
     let page = staff.get(&address("reset-factor", &id, &next)).text();
-    assert!(page.contains(&format!("Reset the factor of account {email}")), "{page}");
+    for shown in [
+        format!("Reset the second factor of account {email}"),
+        "The owner gets no mail, because no mail server is set up.".to_owned(),
+    ] {
+        assert!(page.contains(&shown), "{shown}: {page}");
+    }
+    assert!(!page.contains("gets a mail"), "{page}");
     let page = confirmed(&mut staff, on("reset-factor"), &[]);
-    assert!(page.contains("has no second factor any more"), "{page}");
+    assert!(page.contains(&said("has no second factor any more.")), "{page}");
     let page = confirmed(&mut staff, on("make-reset-link"), &[]);
     for shown in ["Earlier links no longer work.", "/reset/"] {
         assert!(page.contains(shown), "{shown}: {page}");
@@ -336,17 +358,18 @@ fn a_number_is_removed_through_a_confirmation_that_can_be_undone() {
     assert!(answer.header("location").unwrap().contains("act=add-number"));
     assert!(staff.get(next).text().contains("No application has a number."));
     let page = confirmed(&mut staff, ("add-number", &subject, next), &[]);
-    assert!(page.contains("The application has the number."), "{page}");
+    assert!(page.contains("Number 26650000001 INFO is assigned."), "{page}");
     let remove = ("remove-number", subject.as_str(), next);
     assert!(staff.get(next).text().contains(&format!("value=\"{subject}\"")));
     let page = confirmed(&mut staff, remove, &[]);
-    for shown in ["The number is removed.", "Undo", "No application has a number."] {
+    let said = "Number 26650000001 INFO is removed.";
+    for shown in [said, "Undo", "No application has a number."] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     let page = staff.get(&address(remove.0, remove.1, remove.2)).text();
-    assert!(page.contains("There is nothing to do: this is so already."), "{page}");
+    assert!(page.contains("This is done already, so nothing was changed."), "{page}");
     let page = confirmed(&mut staff, ("add-number", &subject, next), &[]);
-    assert!(page.contains("The application has the number."), "{page}");
+    assert!(page.contains("Number 26650000001 INFO is assigned."), "{page}");
     assert!(staff.get(next).text().contains(&format!("value=\"{subject}\"")));
 }
 
@@ -370,7 +393,7 @@ fn a_name_with_a_warning_is_accepted_only_after_a_confirmation() {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     let page = confirmed(&mut staff, accept, &[]);
-    assert!(page.contains("The sender name is accepted."), "{page}");
+    assert!(page.contains("The sender name bank is accepted."), "{page}");
 }
 
 /// Asks for a price of the prefix 27, and returns the address that follows.
@@ -396,7 +419,12 @@ fn a_price_is_confirmed_typed_twice_if_it_is_far_off_and_cancelled() {
     // 30 instead of 0.3 has to be typed again.
     let leads_to = ask_price(&mut staff, " 30 ", "");
     let page = staff.get(&leads_to).text();
-    for shown in ["0.25 → 30.00 USD per page (factor 120)", "name=\"repeated\"", "At once"] {
+    for shown in [
+        "0.25 → 30.00 USD per page (factor 120)",
+        "name=\"repeated\"",
+        "At once",
+        "price of numbers beginning with 27 by more than a factor of 3. Type the new price again.",
+    ] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
     let request = ("set-price", "27 30 now", "/support/prices");
@@ -406,7 +434,10 @@ fn a_price_is_confirmed_typed_twice_if_it_is_far_off_and_cancelled() {
     }
     assert_eq!(of(), "0.25");
     let answer = confirm(&mut staff, request, &page, &[("repeated", "30.0")]);
-    assert_eq!(location(&answer), "/support/prices?done=set-price");
+    let said = "“numbers beginning with 27 0.25 → 30.00 USD per page, at once” is saved.";
+    let leads_to = location(&answer).to_owned();
+    assert!(leads_to.starts_with("/support/prices?done=set-price&name="), "{leads_to}");
+    assert!(staff.get(&leads_to).text().contains(said));
     assert_eq!(of(), "30");
     // The old page was about another price.
     let answer = confirm(&mut staff, request, &page, &[("repeated", "30")]);
@@ -427,13 +458,16 @@ fn a_price_is_confirmed_typed_twice_if_it_is_far_off_and_cancelled() {
     let id = undo.split('&').next().unwrap().to_owned();
     let cancel = ("cancel-price", id.as_str(), "/support/prices");
     let page = staff.get(&address(cancel.0, cancel.1, cancel.2)).text();
-    assert!(page.contains("30.00 instead of 29.00 USD"), "{page}");
-    let when = format!("planned for {day} 00:00:00 UTC");
+    assert!(page.contains("stays at 30.00 USD per page"), "{page}");
+    let when = format!("set for {day} 00:00:00 UTC");
     assert!(page.contains(&when), "{page}");
     let answer = confirm(&mut staff, cancel, &page, &[]);
     let leads_to = location(&answer).to_owned();
     let page = staff.get(&leads_to).text();
-    assert!(page.contains("The price change is cancelled."), "{page}");
+    let said = format!("30.00 → 29.00 USD per page, from {day} 00:00:00 UTC” is cancelled.");
+    for shown in [said.as_str(), "act=set-price", "Undo"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
     assert!(page.contains(coming), "{page}");
     let page = staff.get(&address(cancel.0, cancel.1, cancel.2)).text();
     assert!(page.contains("be cancelled: it is in force"), "{page}");

@@ -270,7 +270,8 @@ fn what_takes_two_members_of_staff_waits_on_a_page() {
     assert!(page.contains("You asked for this yourself"), "{page}");
     let done = staff.post_from(from, "decide-approval", &[("id", id), ("action", "decline")]);
     let page = staff.get(location(&done)).text();
-    assert!(page.contains("The request is declined."), "{page}");
+    assert!(page.contains("The request “Assign the deposit"), "{page}");
+    assert!(page.contains("” is declined."), "{page}");
     let nothing = "Nothing waits for a second member of staff.";
     assert!(page.contains(nothing));
 

@@ -325,7 +325,7 @@ fn support_pauses_a_batch_and_the_owner_reads_why() {
     let subject = format!("{} {batchid}", server.reference());
     let pause = ("pause-batch", subject.as_str(), visit.as_str());
     let shown = confirmed(&mut staff, pause, &[("reason", "Too many complaints")]);
-    for words in ["The batch is paused.", "Undo"] {
+    for words in [&format!("Batch {batchid} is paused."), "Undo"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert!(shown.contains("Paused by support: Too many complaints"), "{shown}");
@@ -342,7 +342,7 @@ fn support_pauses_a_batch_and_the_owner_reads_why() {
     assert_eq!(resumed.json()["batch"]["status"], json!("paused"));
 
     let shown = confirmed(&mut staff, ("resume-batch", &subject, &visit), &[]);
-    assert!(shown.contains("The batch is resumed."), "{shown}");
+    assert!(shown.contains(&format!("Batch {batchid} is resumed.")), "{shown}");
     assert_eq!(batch(&server, key, &file["batchid"])["status"], json!("scheduled"));
     for subject in [batchid, server.reference()] {
         let audit = page(&mut staff, &format!("/support/audit?subject={subject}"));

@@ -181,18 +181,19 @@ fn sentences_say_what_they_are_about() {
         action: StatusAction::Reinstate,
         decided: None,
     };
-    assert_eq!(conflict.to_string(), "The application is Active: it can't be reinstated.");
+    assert_eq!(conflict.to_string(), "An application that is Active can't be reinstated.");
     let decided = Refusal::SenderDecided {
         status: SenderStatus::Accepted,
         decided: Some(Decided {
             by: "staff@example.org".to_owned(),
             at: Timestamp::from_unix_ms(1_767_225_600_000),
+            what: Some("accepted a sender name".to_owned()),
         }),
     };
     assert_eq!(
         decided.to_string(),
-        "This request was decided before: it is accepted. staff@example.org decided that at \
-         2026-01-01 00:00:00 UTC."
+        "This request was decided before: it is accepted. staff@example.org accepted a sender name \
+         at 2026-01-01 00:00:00 UTC."
     );
 }
 

@@ -1,5 +1,7 @@
 //! The history of an application, from the audit log.
 
+use std::cmp::Reverse;
+
 use domain::Reference;
 use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
 use domain::support::AuditRecord;
@@ -11,10 +13,14 @@ use store::error::Result;
 
 /// The number of audit entries that a history is made from.
 const ENTRIES: i64 = 100;
+/// The actions that credit a deposit.
+const DEPOSITS: [HistoryAction; 2] =
+    [HistoryAction::DepositCredited, HistoryAction::DepositAssigned];
 
 impl Applications<'_> {
     /// Returns the history of one of an account's applications, newest first. It has the entries
-    /// that the owner may see among the last 100 audit entries.
+    /// that the owner may see among the last 100 audit entries about the application, and its last
+    /// deposits.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -28,7 +34,18 @@ impl Applications<'_> {
         drop(conn);
         let wanted = Wanted { subject: Some(reference.to_string()), ..Wanted::default() };
         let mut conn = self.store().read().await?;
-        let entries = audit::list(&mut conn, &wanted, i64::MAX, ENTRIES).await?;
+        let mut entries = audit::list(&mut conn, &wanted, i64::MAX, ENTRIES).await?;
+        // The subject of a deposit is its bank ID, which may look like this reference.
+        entries.retain(|entry| !DEPOSITS.iter().any(|action| action.as_str() == entry.action));
+        for action in DEPOSITS {
+            let wanted = Wanted {
+                action: Some(action.as_str().to_owned()),
+                record_of: Some(reference.to_string()),
+                ..Wanted::default()
+            };
+            entries.extend(audit::list(&mut conn, &wanted, i64::MAX, ENTRIES).await?);
+        }
+        entries.sort_by_key(|entry| Reverse(entry.id));
         let owner = Actor::Account(account_id).to_string();
         Ok(entries.into_iter().filter_map(|entry| for_owner(entry, &owner)).collect())
     }
@@ -37,13 +54,8 @@ impl Applications<'_> {
 /// Returns the entry as the owner sees it, or `None` if it is for staff only.
 fn for_owner(entry: AuditRecord, owner: &str) -> Option<HistoryEntry> {
     let action = HistoryAction::parse(&entry.action)?;
-    // The deposit arrived before any application had this reference, so it wasn't credited then.
-    if action == HistoryAction::DepositCredited && entry.after.is_none() {
-        return None;
-    }
     // If staff assigned the deposit by mistake, the payer's text belongs to somebody else.
-    let is_deposit = [HistoryAction::DepositCredited, HistoryAction::DepositAssigned];
-    let detail = entry.detail.filter(|_| !is_deposit.contains(&action));
+    let detail = entry.detail.filter(|_| !DEPOSITS.contains(&action));
     let author = match entry.who.as_str() {
         who if who == owner => HistoryAuthor::Owner,
         "system" => HistoryAuthor::System,

@@ -4,6 +4,7 @@
 use domain::decision::Work;
 use domain::ids::{self, Shard};
 use domain::records::{CarrierRecord, CarrierState, MailGap};
+use domain::schedule::DAYS_AHEAD_MAX;
 use domain::{MailKind, Timestamp};
 
 use super::{Recipient, put, texts};
@@ -21,9 +22,9 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 /// How long a carrier must be in a state before staff are mailed about it. Short outages are
 /// frequent, and a carrier may come and go.
 const CARRIER_HOLDS_MS: i64 = 2 * 60 * 1000;
-/// The maximum age of a batch that is checked. A batch is done within 48 hours and some minutes,
-/// but its mail may be late if no process was running.
-const BATCH_AGE_MS: i64 = 4 * 24 * HOUR_MS;
+/// The maximum age of a batch that is checked. A batch is done within 48 hours and some minutes of
+/// its scheduled time, but its mail may be late if no process was running.
+const BATCH_AGE_MS: i64 = (DAYS_AHEAD_MAX + 4) * 24 * HOUR_MS;
 
 impl<'a> From<&'a Owner> for Recipient<'a> {
     fn from(owner: &'a Owner) -> Self {

@@ -116,12 +116,13 @@ impl crate::Money<'_> {
         });
         let mut items = Vec::new();
         for deposit in page.items {
-            let suggestions = if deposit.is_unmatched() {
-                suggestions(&mut conn, &deposit.reference, deposit.purpose.as_deref()).await?
+            let (suggestions, account_closed) = if deposit.is_unmatched() {
+                let purpose = deposit.purpose.as_deref();
+                of_unmatched(&mut conn, &deposit.reference, purpose).await?
             } else {
-                Vec::new()
+                (Vec::new(), false)
             };
-            items.push(DepositCase { deposit, suggestions });
+            items.push(DepositCase { deposit, suggestions, account_closed });
         }
         Ok(Paged { items, next: page.next })
     }
@@ -239,13 +240,14 @@ impl crate::Money<'_> {
             .await?;
             notify(tx, &application, deposit.amount, balance, now).await?;
             let DepositRecord { amount, .. } = deposit;
-            let detail = format!("{amount} {bank_id}; the payer wrote {}", deposit.reference);
+            let detail = format!("{amount} to {reference}; the payer wrote {}", deposit.reference);
             let audited = Audited {
                 action: "deposit.assign",
-                reference: &reference.to_string(),
+                bank_id: &bank_id,
+                credited: Some((reference, balance)),
                 detail: &detail,
             };
-            audited.insert(tx, &actor, Some(balance), amount, now).await?;
+            audited.insert(tx, &actor, amount, now).await?;
             Ok(DepositRecord { assigned_to: Some(reference), ..deposit })
         })))
     }
@@ -270,7 +272,7 @@ fn place(cursor: &str) -> Result<(i64, &str)> {
 
 /// Returns the applications that the payer of a deposit may have meant: the reference or purpose
 /// that the payer wrote contains their reference or a similar one.
-pub(super) async fn suggestions(
+async fn suggestions(
     conn: Conn<'_>,
     reference: &str,
     purpose: Option<&str>,
@@ -284,6 +286,20 @@ pub(super) async fn suggestions(
         return Ok(Vec::new());
     }
     deposits::known_references(conn, &meant, SUGGESTIONS_MAX).await
+}
+
+/// Returns the facts that help staff with an unmatched payment: the applications that its payer may
+/// have meant, and whether the payer's reference is that of a closed account.
+pub(super) async fn of_unmatched(
+    conn: Conn<'_>,
+    reference: &str,
+    purpose: Option<&str>,
+) -> Result<(Vec<Reference>, bool)> {
+    let account_closed = match Reference::parse(reference) {
+        Ok(reference) => deposits::is_of_closed_account(conn, reference).await?,
+        Err(_) => false,
+    };
+    Ok((suggestions(conn, reference, purpose).await?, account_closed))
 }
 
 /// Locks the applications of all payments before the first payment is credited. In each shard,
@@ -365,12 +381,12 @@ pub(super) async fn credit(
     let id = application.as_ref().map(|row| row.id);
     let fresh = deposits::insert(tx, &request.bank_id, &reference, request.amount, id, now).await?;
     touched("deposits", 1, u64::from(fresh))?;
-    let (status, balance) = if let Some(row) = application {
+    let (status, credited) = if let Some(row) = application {
         let balance =
             transfer(tx, LedgerAccount::BANK, row.id, &request.bank_id, request.amount, now)
                 .await?;
         notify(tx, &row, request.amount, balance, now).await?;
-        (DepositStatus::Credited, Some(balance))
+        (DepositStatus::Credited, Some((row.record.reference, balance)))
     } else {
         let waiting = Transfer {
             id: service.next_id(now),
@@ -386,9 +402,11 @@ pub(super) async fn credit(
         transfers::insert(tx, &waiting, now).await?;
         (DepositStatus::Unmatched, None)
     };
-    let detail = format!("{} {} {}", request.amount, request.bank_id, status.as_str());
-    let audited = Audited { action: "deposit.add", reference: &reference, detail: &detail };
-    audited.insert(tx, actor, balance, request.amount, now).await?;
+    let (amount, bank_id) = (request.amount, request.bank_id.as_str());
+    let detail = format!("{amount} {}; the payer wrote {reference}", status.as_str());
+    let audited = Audited { action: "deposit.add", bank_id, credited, detail: &detail };
+    audited.insert(tx, actor, amount, now).await?;
+    let balance = credited.map(|(_, balance)| balance);
     Ok(DepositOutcome { status, already: false, balance })
 }
 
@@ -408,10 +426,13 @@ async fn notify(
     Ok(())
 }
 
-/// An audit entry about a deposit.
+/// An audit entry about a deposit. Its subject is the bank ID, so that a filter finds all entries
+/// about a deposit.
 struct Audited<'a> {
     action: &'static str,
-    reference: &'a str,
+    bank_id: &'a str,
+    /// The application that was credited, and its balance after that.
+    credited: Option<(Reference, Money)>,
     detail: &'a str,
 }
 
@@ -422,10 +443,10 @@ impl Audited<'_> {
         &self,
         conn: Conn<'_>,
         actor: &Actor,
-        balance: Option<Money>,
         amount: Money,
         now: Timestamp,
     ) -> Result<()> {
+        let (reference, balance) = self.credited.unzip();
         let before = balance.and_then(|after| after.checked_sub(amount));
         let [before, after] = [before, balance].map(|it| it.map(|balance| balance.to_string()));
         let change = Change {
@@ -433,7 +454,8 @@ impl Audited<'_> {
             after: after.as_deref(),
             detail: Some(self.detail),
         };
-        audit::insert_change(conn, now, actor, self.action, self.reference, change).await
+        let subject = (reference, self.bank_id);
+        audit::insert_change_of(conn, now, actor, self.action, subject, change).await
     }
 }
 

@@ -29,6 +29,14 @@ pub(super) fn amount(text: &str) -> Option<Amount> {
     })
 }
 
+/// Whether an amount can't be read because its only separator has three digits after it.
+pub(super) fn is_ambiguous(text: &str) -> bool {
+    let text = text.trim().trim_matches(['-', '+']);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.split_once([',', '.'])
+        .is_some_and(|(whole, rest)| is_number(whole) && is_number(rest) && rest.len() == 3)
+}
+
 /// Parses the amount of a line in a file with separate columns for incoming and outgoing money.
 /// Some banks write outgoing money with a sign. Returns `None` if both cells are empty, if both
 /// have an amount other than zero, or if a cell has another text.
@@ -110,6 +118,9 @@ mod tests {
             ("1", "x", None),
         ] {
             assert_eq!(amount_of_two(credit, debit), expected, "{credit:?} {debit:?}");
+        }
+        for (text, expected) in [("1,234", true), ("-1.234", true), ("1.23", false), ("x", false)] {
+            assert_eq!(is_ambiguous(text), expected, "{text}");
         }
         for bad in ["", "x", "1,234", "1.234", "1,23,4", "=1+1", "1.2.3", "12,34.50"] {
             assert_eq!(amount(bad), None, "{bad}");

@@ -9,10 +9,11 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 
 use domain::Money;
 use domain::bulk::{ForeignFile, HEAD_BYTES};
+use domain::printable::printable;
 use domain::records::{LineOutcome, SuggestedColumns};
 
 use super::deposits::{is_bank_id, written};
-use super::statement_amounts::{Amount, amount, amount_of_two};
+use super::statement_amounts::{Amount, amount, amount_of_two, is_ambiguous};
 use super::statement_columns::{by_data, by_name};
 use super::statement_days::day;
 use store::statements::{BankColumns, FileLine};
@@ -27,6 +28,14 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// The maximum length of the header line, in bytes.
 const HEADER_BYTES_MAX: u64 = 64 * 1024;
 
+/// The number of leading bytes that show whether a file is text.
+const TEXT_BYTES: u64 = 64 * 1024;
+/// At least one byte of this many is a control character if a file isn't text.
+const CONTROLS_PER_BYTES: usize = 16;
+
+/// The number of characters of an amount that an error shows.
+const AMOUNT_CHARS_SHOWN: usize = 40;
+
 /// The number of rows that suggest the columns.
 const SAMPLE_ROWS: usize = 50;
 /// The size at which a part of a kept file ends, in bytes.
@@ -40,7 +49,10 @@ const OWN_COLUMNS: [&str; 3] = ["bank_id", "reference", "amount"];
 /// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadStatement {
-    #[error("The file is empty; it needs a header line and a line for each payment.")]
+    #[error(
+        "The file is empty, or has no line below its header. It needs a header line and a line for \
+         each payment."
+    )]
     Empty,
     /// The file isn't text, but for example a workbook.
     #[error("{}", .0.sentence())]
@@ -51,13 +63,19 @@ pub enum BadStatement {
     HeaderTooLong,
     #[error("The file has more than 1,000,000 lines. Split it.")]
     TooLong,
-    /// Nothing of the file was imported. `first` has the first bad lines with their numbers, and
+    /// Nothing of the file is stored. `first` has the first bad lines with their numbers, and
     /// `total` is the number of all bad lines.
-    #[error("Nothing was imported. Bad lines ({total}): {}.", named(.first))]
-    Lines { first: Vec<(u64, Cow<'static, str>)>, total: usize },
+    #[error(
+        "The file is refused, and nothing of it is stored. Bad lines ({total}): {}.",
+        named(.first)
+    )]
+    Lines { first: Vec<(u64, LineFault)>, total: usize },
 }
 
-fn named(lines: &[(u64, Cow<'static, str>)]) -> String {
+/// Why a line is bad.
+type LineFault = Cow<'static, str>;
+
+fn named(lines: &[(u64, LineFault)]) -> String {
     let lines: Vec<_> = lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect();
     lines.join("; ")
 }
@@ -97,7 +115,10 @@ impl OpenStatement {
                 first = rest.to_vec();
             }
         }
-        if first.contains(&0) {
+        file.rewind()?;
+        let mut head = Vec::new();
+        (&mut file).take(TEXT_BYTES).read_to_end(&mut head)?;
+        if first.contains(&0) || !is_text(&head) {
             return Ok(Err(BadStatement::NotText));
         }
         let header = first.trim_ascii();
@@ -225,7 +246,7 @@ impl OpenStatement {
         self.each(columns, currency, |line, read| {
             count += 1;
             let what = match read {
-                Err(what) => Some(Cow::Borrowed(what)),
+                Err(what) => Some(what),
                 Ok(read) => payments.conflict(&read).map(|earlier| {
                     let what = "it has the bank ID of line";
                     Cow::Owned(format!("{what} {earlier}, but another reference or amount"))
@@ -275,7 +296,7 @@ impl OpenStatement {
         &self,
         columns: BankColumns,
         currency: &str,
-        mut take: impl FnMut(u64, Result<FileLine, &'static str>) -> io::Result<bool>,
+        mut take: impl FnMut(u64, Result<FileLine, LineFault>) -> io::Result<bool>,
     ) -> io::Result<()> {
         let mut records = self.records()?;
         let mut record = csv::ByteRecord::new();
@@ -292,7 +313,7 @@ impl OpenStatement {
                 continue;
             }
             let read = if has_lone_return(&record) {
-                Err("it contains a carriage return without a line feed")
+                Err("it contains a carriage return without a line feed".into())
             } else if is_own {
                 own_payment(line, &record, &cells)
             } else {
@@ -326,6 +347,13 @@ impl OpenStatement {
     }
 }
 
+/// Whether the beginning of a file is text. A text may have a few control characters, for example
+/// where a bank cut off a payer's name.
+fn is_text(head: &[u8]) -> bool {
+    let is_control = |byte: &&u8| byte.is_ascii_control() && !b"\t\r\n".contains(byte);
+    head.iter().filter(is_control).count() * CONTROLS_PER_BYTES <= head.len()
+}
+
 /// Returns the number of the line on which a record begins. The reader counts blank lines before a
 /// record as part of the record. `after` is the position after the record.
 fn line(record: &csv::ByteRecord, after: &csv::Position) -> u64 {
@@ -350,10 +378,10 @@ struct Payments {
 }
 
 impl Payments {
-    /// Adds a payment, or returns the earlier one with the same bank ID: whether it is the same
-    /// payment, and its line.
+    /// Adds a payment, or returns the earlier one with the same bank ID in the same currency:
+    /// whether it is the same payment, and its line.
     fn add(&mut self, line: &FileLine) -> Option<(bool, i64)> {
-        let id = self.hasher.hash_one(&line.bank_id);
+        let id = self.hasher.hash_one((&line.bank_id, &line.currency));
         let data = self.hasher.hash_one((&line.reference, line.amount.micros()));
         match self.paid.entry(id) {
             Entry::Vacant(place) => {
@@ -376,7 +404,12 @@ impl Payments {
 
     /// Marks a line of a checked file as skipped if an earlier line is the same payment.
     fn judge(&mut self, mut line: FileLine) -> FileLine {
-        if line.skipped.is_none() && self.add(&line).is_some() {
+        let is_payment = match line.skipped {
+            None => true,
+            Some(LineOutcome::OtherCurrency) => !line.bank_id.is_empty(),
+            Some(_) => false,
+        };
+        if is_payment && matches!(self.add(&line), Some((true, _))) {
             line.skipped = Some(LineOutcome::Known);
         }
         line
@@ -389,18 +422,23 @@ fn own_payment(
     line: u64,
     record: &csv::ByteRecord,
     cells: &[String],
-) -> Result<FileLine, &'static str> {
+) -> Result<FileLine, LineFault> {
     if record.iter().any(|cell| std::str::from_utf8(cell).is_err()) {
-        return Err("it isn't UTF-8");
+        return Err("it isn't UTF-8".into());
     }
     let [bank_id, reference, amount] = cells else {
-        return Err("it needs three cells: bank_id, reference and amount");
+        return Err("it needs three cells: bank_id, reference and amount".into());
     };
     if reference.is_empty() {
-        return Err("the reference is empty");
+        return Err("the reference is empty".into());
     }
-    let amount = Money::parse(amount).ok().filter(|amount| *amount > Money::ZERO);
-    let amount = amount.ok_or("the amount must be above 0, with at most 6 decimals")?;
+    let read = Money::parse(amount).ok().filter(|amount| *amount > Money::ZERO);
+    let amount = read.ok_or_else(|| {
+        LineFault::from(format!(
+            "the amount {} must be above 0, with at most 6 decimals",
+            shown(amount)
+        ))
+    })?;
     file_line(line, bank_id, reference, amount, None)
 }
 
@@ -415,14 +453,15 @@ fn payment(
     cells: &[String],
     columns: BankColumns,
     currency: &str,
-) -> Result<FileLine, &'static str> {
+) -> Result<FileLine, LineFault> {
     let cell = |place: usize| cells.get(place).map_or("", String::as_str);
     let other = optional(cells, columns.currency).filter(|it| !it.eq_ignore_ascii_case(currency));
+    let written = [Some(columns.amount), columns.debit].map(|place| place.map_or("", cell));
     let read = match columns.debit {
-        Some(debit) => amount_of_two(cell(columns.amount), cell(debit)),
-        None => amount(cell(columns.amount)),
+        Some(_) => amount_of_two(written[0], written[1]),
+        None => amount(written[0]),
     };
-    let read = read.ok_or("the amount can't be read")?;
+    let read = read.ok_or_else(|| fault_of_amounts(written))?;
     let (amount, skipped) = match read {
         Amount::Debit(amount) => (amount, Some(LineOutcome::Debit)),
         Amount::Payment(amount) if other.is_some() => (amount, Some(LineOutcome::OtherCurrency)),
@@ -437,15 +476,40 @@ fn payment(
     })
 }
 
+/// Returns why none of the amounts of a line can be used.
+fn fault_of_amounts(written: [&str; 2]) -> LineFault {
+    let mut filled = written.into_iter().filter(|text| !text.trim().is_empty());
+    let unreadable = filled.clone().find(|text| amount(text).is_none());
+    let Some(text) = unreadable else {
+        return if filled.next().is_some() {
+            "money in and money out both have an amount".into()
+        } else {
+            "it has no amount".into()
+        };
+    };
+    let shown = shown(text);
+    if is_ambiguous(text) {
+        let why = "the separator may be that of thousands or of decimals";
+        return format!("the amount {shown} is ambiguous, because {why}").into();
+    }
+    format!("the amount {shown} can't be read").into()
+}
+
+/// Returns the beginning of an amount as an error shows it.
+fn shown(amount: &str) -> String {
+    printable(amount).chars().take(AMOUNT_CHARS_SHOWN).collect()
+}
+
 fn file_line(
     line: u64,
     bank_id: &str,
     reference: &str,
     amount: Money,
     skipped: Option<LineOutcome>,
-) -> Result<FileLine, &'static str> {
+) -> Result<FileLine, LineFault> {
     if skipped.is_none() && !is_bank_id(bank_id) {
-        return Err("the bank ID must have 1 to 255 characters, none of them a control character");
+        let what = "the bank ID must have 1 to 255 characters, none of them a control character";
+        return Err(what.into());
     }
     Ok(FileLine {
         line: i64::try_from(line).unwrap_or(i64::MAX),

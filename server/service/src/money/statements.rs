@@ -98,7 +98,13 @@ impl crate::Money<'_> {
         };
         let columns = columns.or_else(|| file.guessed());
         let Some(columns) = columns.filter(|_| !choose_again) else {
-            return Ok(StatementFile::Columns { header: file.header });
+            let (header, sampled) = (file.header.clone(), run_blocking(move || file.sample()));
+            let (rows, _) = sampled.await?.map_err(Fault::File)?;
+            return Ok(if rows.is_empty() {
+                StatementFile::Bad(BadStatement::Empty)
+            } else {
+                StatementFile::Columns { header }
+            });
         };
         match self.checked(file, columns, &currency).await? {
             Ok(file) => self.store_statement(file, columns, currency).await,
@@ -227,9 +233,27 @@ impl crate::Money<'_> {
         let (read, stored) = tokio::join!(reading, storing);
         stored?;
         read?.map_err(Fault::File)?;
+        self.mark_repeated(id).await?;
         let loaded = self.in_transaction(work!(|tx, now| statements::loaded(tx, id, now).await));
         loaded.await?;
         Ok(StatementFile::Stored(id))
+    }
+
+    /// Marks those lines of a statement as known that an earlier statement has, too, and that
+    /// couldn't be credited then. That statement's line is the one that staff handle.
+    async fn mark_repeated(&self, id: i64) -> Result<()> {
+        let repeated = statements::repeated(&mut self.store().read().await?, id).await?;
+        for lines in repeated.chunks(STORED_AT_ONCE) {
+            let lines = lines.to_vec();
+            self.in_transaction(work!(|tx, _| {
+                for line in &lines {
+                    statements::mark_repeated(tx, id, *line).await?;
+                }
+                Ok(())
+            }))
+            .await?;
+        }
+        Ok(())
     }
 
     /// Deletes the stored lines of incomplete files, and files whose columns nobody has chosen.
@@ -328,13 +352,13 @@ impl crate::Money<'_> {
         let page = Paged::of(lines, limit, |line| line.line.to_string());
         let mut items = Vec::new();
         for line in page.items {
-            let suggestions = if line.outcome == LineOutcome::Unmatched {
+            let (suggestions, account_closed) = if line.outcome == LineOutcome::Unmatched {
                 let purpose = line.purpose.as_deref();
-                deposits::suggestions(&mut conn, &line.reference, purpose).await?
+                deposits::of_unmatched(&mut conn, &line.reference, purpose).await?
             } else {
-                Vec::new()
+                (Vec::new(), false)
             };
-            items.push(BankLineCase { line, suggestions });
+            items.push(BankLineCase { line, suggestions, account_closed });
         }
         Ok(Paged { items, next: page.next })
     }
@@ -392,11 +416,13 @@ impl crate::Money<'_> {
 
     /// Credits the next lines. Does nothing while another process credits lines.
     pub async fn credit_statement_lines(&self) -> Result<CreditedLines> {
-        {
-            let mut conn = self.store().read().await?;
-            if statements::under_way(&mut conn).await?.is_none() {
-                return Ok(CreditedLines::None);
-            }
+        let under_way = statements::under_way(&mut self.store().read().await?).await?;
+        let Some(begun) = under_way else {
+            return Ok(CreditedLines::None);
+        };
+        if begun.last_line == 0 {
+            // Statements are credited one after the other. Here, all earlier ones are done.
+            self.mark_repeated(begun.id).await?;
         }
         let service = self.0.clone();
         run_detached(async move {
@@ -409,6 +435,11 @@ impl crate::Money<'_> {
                 tx.commit().await?;
                 return Ok(CreditedLines::None);
             };
+            if statement != begun {
+                // Another process has credited lines meanwhile.
+                tx.commit().await?;
+                return Ok(CreditedLines::Some);
+            }
             credit_lines(&service, &mut tx, &statement, service.now()).await?;
             let others_wait = service.store().does_somebody_wait();
             tx.commit().await?;

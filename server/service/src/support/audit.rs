@@ -23,8 +23,9 @@ const ACCOUNT: &str = "account ";
 pub struct AuditFilter {
     /// The email of an account, or a prefix of `command line (USER)` or `system`.
     pub who: Option<String>,
-    /// The email of an account, or a subject as the log stores it, for example a carrier. A
-    /// reference also finds the entries about the application's messages and batches.
+    /// The email of an account, or a subject as the log stores it, for example a carrier or a bank
+    /// ID. A reference also finds the entries about the application's messages, batches and
+    /// deposits.
     pub subject: Option<String>,
     pub action: Option<String>,
     /// Only entries at or after this time.

@@ -1,13 +1,14 @@
 //! A connection to the HTTP API of a carrier. Each message is one request, and several requests run
 //! at a time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::records::ConnectionState;
 use domain::support::ReceiptKind;
 use domain::{Timestamp, Transid};
+use parking_lot::Mutex;
 use service::{Claimed, Clock, Lease, RawReceipt, SubmitOutcome, Submitted};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -137,17 +138,13 @@ impl Shared {
         turns.map_or(self.connections, |turns| self.connections.min(turns.max(1)))
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn answer(
         &self,
         mut result: Submitted,
         number: &str,
         (outcome, written): (HttpOutcome, Option<WrittenAnswer>),
     ) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.in_flight -= 1;
         inner.answers += 1;
         inner.note(&outcome);
@@ -173,7 +170,7 @@ impl Shared {
 
     /// Reports a message that isn't submitted now, so that it goes back into the queue.
     fn put_back(&self, result: Submitted) {
-        self.inner().answered.push(result);
+        self.inner.lock().answered.push(result);
         self.reportable.notify_one();
     }
 }
@@ -332,14 +329,14 @@ fn submit_of(message: &Claimed, now: Timestamp, not_after: Instant) -> HttpSubmi
 #[async_trait]
 impl CarrierConnection for HttpConnection {
     fn free(&self) -> usize {
-        self.shared.inner().free(self.shared.window())
+        self.shared.inner.lock().free(self.shared.window())
     }
 
     async fn until_free(&self) {
         loop {
             let freed = self.shared.freed.notified();
             let paused_until = {
-                let inner = self.shared.inner();
+                let inner = self.shared.inner.lock();
                 if inner.free(self.shared.window()) > 0 {
                     return;
                 }
@@ -373,7 +370,7 @@ impl CarrierConnection for HttpConnection {
                 self.shared.put_back(result);
                 continue;
             }
-            self.shared.inner().in_flight += 1;
+            self.shared.inner.lock().in_flight += 1;
             let shared = Arc::clone(&self.shared);
             let submit = submit_of(&message, now, not_after);
             // A task of its own reports the outcome of a sent request even if the caller ends.
@@ -388,7 +385,7 @@ impl CarrierConnection for HttpConnection {
     async fn report(&self) -> Option<CarrierReport> {
         loop {
             {
-                let mut inner = self.shared.inner();
+                let mut inner = self.shared.inner.lock();
                 if !inner.answered.is_empty() {
                     return Some(CarrierReport {
                         submitted: std::mem::take(&mut inner.answered),
@@ -409,7 +406,7 @@ impl CarrierConnection for HttpConnection {
     fn acknowledge(&self, _deliveries: Vec<::smpp::DeliveryHandle>) {}
 
     fn state(&self) -> ConnectionStatus {
-        let inner = self.shared.inner();
+        let inner = self.shared.inner.lock();
         let words = |fault: &Option<(HttpFault, Instant)>| {
             fault.as_ref().map(|(fault, at)| (fault.to_string(), Some(*at)))
         };
@@ -443,7 +440,7 @@ impl CarrierConnection for HttpConnection {
 
     /// Accepts no more messages. Requests in flight continue until their timeout.
     async fn close(&self) {
-        self.shared.inner().closed = true;
+        self.shared.inner.lock().closed = true;
         self.shared.reportable.notify_one();
     }
 }

@@ -5,7 +5,7 @@
 //! contains the secret: access lines show the route's template.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -19,6 +19,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use domain::MessageStatus;
 use domain::support::ReceiptKind;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use service::{CARRIER_MESSAGE_ID_CHARS_MAX, CarrierReceipt, RawReceipt, Service};
 use subtle::ConstantTimeEq as _;
@@ -70,11 +71,11 @@ impl PostingCarriers {
         let receipts = http().map(|(name, http)| (name, http.receipt.clone()));
         let inbound = http().map(|(name, http)| (name, http.inbound.clone()));
         let posting = Posting { receipts: receipts.collect(), inbound: inbound.collect() };
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(posting);
+        *self.0.write() = Arc::new(posting);
     }
 
     fn get(&self) -> Arc<Posting> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 }
 
@@ -162,7 +163,7 @@ fn find<T>(
 /// an answer, which reveals that a carrier has this name. The limit makes such answers rare.
 fn is_log_due(carrier: &str, section: &'static str) -> bool {
     static LOGGED: Mutex<BTreeMap<(String, &str), Instant>> = Mutex::new(BTreeMap::new());
-    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut logged = LOGGED.lock();
     let at = logged.get(&(carrier.to_owned(), section));
     if at.is_some_and(|at| at.elapsed() < REFUSED_LOG_INTERVAL) {
         return false;
@@ -200,7 +201,7 @@ fn stored(carrier: &str, recorded: service::Result<()>) -> Response {
 /// of such posts since the last line.
 fn log_unstored(carrier: &str, error: &service::Error) {
     static LOGGED: Mutex<(Option<Instant>, u64)> = Mutex::new((None, 0));
-    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut logged = LOGGED.lock();
     logged.1 += 1;
     if logged.0.is_some_and(|at| at.elapsed() < LOG_INTERVAL) {
         return;

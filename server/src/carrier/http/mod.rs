@@ -16,13 +16,14 @@ mod submit;
 use std::borrow::Cow;
 use std::error::Error as _;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, Method, header};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use domain::message::{Encoding, encoding};
+use parking_lot::Mutex;
 use reqwest::{Client, Request, RequestBuilder, Url, redirect, retry};
 use smpp::SharedPace;
 use tokio::sync::Semaphore;
@@ -106,9 +107,9 @@ impl HttpCarrier {
         if !has_turn || Instant::now() > submit.not_after {
             return (HttpOutcome::TooLate, None);
         }
-        self.unanswered().begin();
+        self.unanswered.lock().begin();
         let exchanged = self.exchange(request).await;
-        self.unanswered().end();
+        self.unanswered.lock().end();
         match exchanged {
             Ok(answer) => {
                 let outcome = answer.outcome(&self.settings.answers, submit, &self.secrets);
@@ -120,13 +121,9 @@ impl HttpCarrier {
         }
     }
 
-    fn unanswered(&self) -> MutexGuard<'_, Unanswered> {
-        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns since when the carrier has answered nothing although requests are under way.
     fn unanswered_since(&self) -> Option<Instant> {
-        self.unanswered().since()
+        self.unanswered.lock().since()
     }
 
     /// Sends a request without a message to the carrier's host. Any answer is good.

@@ -8,7 +8,7 @@ mod refusals;
 mod submits;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::smpp::trace::TracedPdu;
@@ -19,6 +19,7 @@ use ::smpp::{
 use async_trait::async_trait;
 use domain::Transid;
 use domain::records::ConnectionState;
+use parking_lot::Mutex;
 use service::{Claimed, Clock, Lease, SubmitOutcome, Submitted};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -182,10 +183,6 @@ impl SmppConnection {
         }
     }
 
-    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Passes waiting submits to the connection while the window has free slots.
     fn feed(&self, inner: &mut Inner) {
         let places = self.connection.free().min(inner.waiting.len());
@@ -196,7 +193,7 @@ impl SmppConnection {
 
     fn read(&self, events: Vec<Event>) -> CarrierReport {
         let mut report = CarrierReport::default();
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         for event in events {
             match event {
                 Event::Answer { tag, outcome } => {
@@ -292,14 +289,14 @@ pub async fn probe(settings: &SmppSettings) -> Vec<(String, Result<(), Fault>)> 
 #[async_trait]
 impl CarrierConnection for SmppConnection {
     fn free(&self) -> usize {
-        let waiting = self.inner().waiting.len();
+        let waiting = self.inner.lock().waiting.len();
         self.connection.free().saturating_sub(waiting)
     }
 
     async fn until_free(&self) {
         loop {
             self.connection.until_free().await;
-            let mut inner = self.inner();
+            let mut inner = self.inner.lock();
             self.feed(&mut inner);
             if inner.waiting.is_empty() {
                 return;
@@ -311,7 +308,7 @@ impl CarrierConnection for SmppConnection {
         let last_start = last_start(lease, self.answer_timeout);
         let not_after = last_start.min(Instant::now() + WRITE_TIMEOUT);
         let now = self.clock.now();
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         for message in messages {
             let with_validity = self.settings.validity_period && inner.last_with_validity.is_none();
             let parts = submits::parts(&message, &self.settings, with_validity, now);
@@ -336,7 +333,7 @@ impl CarrierConnection for SmppConnection {
         let mut events = self.events.lock().await;
         loop {
             let (submitted, waits) = {
-                let mut inner = self.inner();
+                let mut inner = self.inner.lock();
                 let mut results = inner.pending.take_done();
                 self.sweep(&mut inner, &mut results);
                 (results, !inner.waiting.is_empty())
@@ -349,7 +346,7 @@ impl CarrierConnection for SmppConnection {
                 events = events.next() => return Some(self.read(events?)),
                 () = self.added.notified() => {}
                 () = self.connection.until_free(), if waits => {
-                    let mut inner = self.inner();
+                    let mut inner = self.inner.lock();
                     self.feed(&mut inner);
                 }
                 () = tokio::time::sleep(SWEEP), if waits => {}
@@ -369,7 +366,7 @@ impl CarrierConnection for SmppConnection {
 
     fn state(&self) -> ConnectionStatus {
         let status = self.connection.status();
-        let inner = self.inner();
+        let inner = self.inner.lock();
         let (refused, held) = (inner.refused.clone(), inner.held.clone());
         let last_error = last_error(&status, inner.fault.as_ref()).cloned();
         let last_error = last_error.map(|error| (error.fault.to_string(), Some(error.at)));

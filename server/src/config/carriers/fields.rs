@@ -211,7 +211,6 @@ impl<'a> Fields<'a> {
         entries
     }
 
-    /// Reads a table in this table.
     pub fn table<T>(
         &mut self,
         name: &str,

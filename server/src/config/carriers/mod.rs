@@ -47,7 +47,6 @@ pub struct Carriers {
     pub routes: Routes,
 }
 
-/// The settings of one carrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarrierSettings {
     /// Unique. Routes and messages refer to the carrier by this name.

@@ -1,8 +1,9 @@
 //! Keeps track of the open responses with events.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum number of pages of an account that follow data at a time. A browser opens six
@@ -27,7 +28,7 @@ impl Followers {
     /// of that response may be gone; if it is still open, it reconnects.
     pub fn enter(&self, account_id: i64) -> Entry {
         let end = self.stop.child_token();
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let ends = open.entry(account_id).or_default();
         ends.push_back(end.clone());
         if ends.len() > PER_ACCOUNT_MAX
@@ -51,7 +52,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         self.end.cancel();
         let open = &self.followers.open;
-        let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = open.lock();
         if let Some(ends) = open.get_mut(&self.account_id) {
             ends.retain(|end| !end.is_cancelled());
             if ends.is_empty() {

@@ -85,9 +85,12 @@ async fn a_bank_line_in_conflict_is_pending_work_until_it_is_done() {
         assert_eq!(status == StatusCode::OK, fault.is_none(), "{seen}: {status} {answer}");
         assert!(answer.contains(fault.unwrap_or_default()), "{answer}");
     }
-    assert!(page(&confirm).await.contains("There is nothing to do: this is so already."));
-    let list = page(&format!("/support/import?done=mark-line&subject={subject}")).await;
-    assert!(list.contains("The line is marked as done."), "{list}");
+    assert!(page(&confirm).await.contains("This is done already, so nothing was changed."));
+    let name = format!("line%202%20of%20statement%20{statement}");
+    let done = format!("/support/import?done=mark-line&subject={subject}&name={name}");
+    let list = page(&done).await;
+    let sentence = format!("Line 2 of statement {statement} is marked as done.");
+    assert!(list.contains(&sentence), "{list}");
     assert!(!list.contains("Mark as done"), "{list}");
     assert!(!page("/support").await.contains(counted));
     let filter = AuditFilter {
@@ -112,6 +115,41 @@ async fn credited(world: &World, cookie: &str, file: &str) -> i64 {
 }
 
 #[tokio::test]
+async fn a_file_that_is_imported_again_has_nothing_new() {
+    let world = World::new().await;
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let head = "id;reference;amount;currency";
+    let file = format!("{head}\r\nbank-1;{};1,50;USD\r\nbank-2;x;2;EUR", world.reference);
+    let shown = async |id: i64| {
+        let page = world.page(&format!("/support/import?statement={id}"), &cookie).await;
+        (page.contains("name=\"statement\""), page)
+    };
+    let (is_offered, page) = shown(import(&world, &cookie, &file).await.id).await;
+    assert!(is_offered, "{page}");
+    for sentence in ["Import credits up to 1 line, 1.50 USD in total", "until you mark them"] {
+        assert!(page.contains(sentence), "{sentence}: {page}");
+    }
+    credited(&world, &cookie, &file).await;
+    let (is_offered, page) = shown(import(&world, &cookie, &file).await.id).await;
+    assert!(!is_offered, "{page}");
+    assert!(page.contains("This file has nothing new to import."), "{page}");
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn the_audit_log_says_when_its_days_are_swapped() {
+    let world = World::new().await;
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let days = "from=2026-11-02&to=2026-11-01";
+    let page = world.page(&format!("/support/audit?{days}"), &cookie).await;
+    assert!(page.contains("To is a day before From."), "{page}");
+    let request = Request::get(format!("/support/audit.csv?{days}"));
+    let answer = ask(&world.portal, request, Some(cookie), Body::empty()).await;
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    world.service.close().await;
+}
+
+#[tokio::test]
 async fn staff_can_mark_each_of_many_open_bank_lines() {
     const LINES: usize = 102;
     let world = World::new().await;
@@ -130,7 +168,7 @@ async fn staff_can_mark_each_of_many_open_bank_lines() {
     let answer = post(&world.portal, "/fn/act", &form, Some(cookie.clone())).await;
     assert_eq!(answer.status(), StatusCode::OK);
     let shown = world.page(&path, &cookie).await;
-    assert!(shown.contains("There is nothing to do: this is so already."), "{shown}");
+    assert!(shown.contains("This is done already, so nothing was changed."), "{shown}");
     world.service.close().await;
 }
 

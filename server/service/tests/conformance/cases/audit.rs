@@ -1,6 +1,7 @@
 //! The audit log: who did what, from where, before and after.
 
 use domain::Reference;
+use domain::history::HistoryAction;
 use domain::support::AuditRecord;
 use service::{AccountChange, Actor, AuditFilter, ClientInfo, Refusal};
 use sqlx::{AssertSqlSafe, Executor as _};
@@ -9,6 +10,7 @@ use crate::database::Backend;
 use crate::world::{HOUR_MS, World, name, order};
 
 on_each_backend![
+    a_deposit_is_found_by_its_bank_id_and_by_its_application,
     an_entry_says_who_from_where_and_what_changed,
     entries_are_filtered_and_read_page_by_page,
     a_visit_is_recorded_once_an_hour,
@@ -60,6 +62,42 @@ async fn an_entry_says_who_from_where_and_what_changed(backend: Backend) {
         (entry.before.as_deref(), entry.after.as_deref()),
         (Some("customer"), Some("staff"))
     );
+}
+
+async fn a_deposit_is_found_by_its_bank_id_and_by_its_application(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("customer@example.org").await;
+    let reference = customer.reference;
+    let ledger = world.service.money();
+    ledger.add_deposit(&STAFF, &order("bank-1", "rent", "7.5")).await.unwrap();
+    ledger.assign_deposit(&STAFF, "bank-1", reference).await.unwrap();
+    // A bank ID that looks like the reference of an application, but is for another one.
+    let other = world.pending("other@example.org").await;
+    world.deposit(reference.as_str(), other.reference, "2").await;
+    let found = list(&world, about("bank-1")).await;
+    let found: Vec<_> = found
+        .iter()
+        .map(|entry| (entry.action.as_str(), entry.after.as_deref(), entry.detail.as_deref()))
+        .collect();
+    let assigned = format!("7.5 to {reference}; the payer wrote rent");
+    let expected = [
+        ("deposit.assign", Some("7.5"), Some(assigned.as_str())),
+        ("deposit.add", None, Some("7.5 unmatched; the payer wrote rent")),
+    ];
+    assert_eq!(found, expected);
+    let of_application = list(&world, about(reference.as_str())).await;
+    assert!(of_application.iter().any(|entry| entry.subject == "bank-1"), "{of_application:?}");
+    // Owners read only about deposits of their own.
+    for (customer, expected) in [
+        (&customer, vec![HistoryAction::DepositAssigned]),
+        (&other, vec![HistoryAction::DepositCredited]),
+    ] {
+        let applications = world.service.applications();
+        let history = applications.application_history(customer.account.id, customer.reference);
+        let actions = history.await.unwrap().into_iter().map(|entry| entry.action);
+        let is_deposit = |action: &HistoryAction| action.as_str().starts_with("deposit.");
+        assert_eq!(actions.filter(is_deposit).collect::<Vec<_>>(), expected);
+    }
 }
 
 async fn entries_are_filtered_and_read_page_by_page(backend: Backend) {

@@ -3,13 +3,15 @@
 use domain::records::{ConnectionRecord, ConnectionState, MailRecord};
 use domain::{Category, Email, KeyKind, MailKind, MailState};
 use service::{
-    AccountChange, Actor, ClientInfo, MailCounts, OutgoingMail, Refusal, Service, SessionRow,
+    AccountChange, Actor, BatchRequest, ClientInfo, MailCounts, OutgoingMail, Refusal, Service,
+    SessionRow,
 };
 
+use super::schedules::at;
 use crate::database::Backend;
 use crate::processes::peer;
 use crate::sending::Sending;
-use crate::uploads::{accepted, rows};
+use crate::uploads::{accepted, plain, rows, upload};
 use crate::world::{HOUR_MS, PASSWORD, World, money, name, order, password};
 
 on_each_backend![
@@ -903,10 +905,18 @@ async fn a_batch_that_is_done_is_mailed_to_who_wants_it(backend: Backend) {
         kinds.iter().filter(|kind| **kind == MailKind::BatchDone).count()
     };
     accepted(&world, &customer, &rows(2)).await;
+    let schedule = at(&world, 30 * 24 * HOUR_MS);
+    let later = BatchRequest { schedule, ..plain() };
+    upload(service, &customer.live, None, &rows(2), later).await.unwrap();
     assert_eq!(mailed().await, 0);
     world.expand_all().await;
     assert_eq!(mailed().await, 0);
     world.pass(49 * HOUR_MS);
     service.delivery().expire().await.unwrap();
     assert_eq!(mailed().await, 1);
+    world.pass(28 * 24 * HOUR_MS);
+    world.expand_all().await;
+    world.pass(49 * HOUR_MS);
+    service.delivery().expire().await.unwrap();
+    assert_eq!(mailed().await, 2);
 }

@@ -17,6 +17,7 @@ use crate::world::{HOUR_MS, PASSWORD, World, money, order};
 on_each_backend![
     a_statement_is_shown_and_then_credited,
     a_stop_between_transactions_loses_nothing,
+    a_payment_in_another_currency_is_pending_work_once,
     a_line_for_a_closed_account_is_shown_as_unmatched,
     columns_are_chosen_once_and_can_be_chosen_again,
     the_day_of_a_payment_is_kept,
@@ -108,10 +109,14 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
     conflict_waits_for_staff(&world, Actor::Account(staff), id).await;
 
+    // The lines that couldn't be credited aren't pending work a second time.
     let again = stored(&world, &text).await;
+    let expected = [(LineOutcome::Known, 6), (LineOutcome::Debit, 1)];
+    assert_eq!(counts(&world, again).await, expected);
     world.service.money().confirm_statement(Actor::Account(staff), again).await.unwrap();
     world.service.money().credit_statements().await.unwrap();
-    assert_eq!(counts(&world, again).await[0], (LineOutcome::Known, 4));
+    assert_eq!(counts(&world, again).await, expected);
+    assert_eq!(world.service.money().open_bank_lines().await.unwrap(), []);
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
     world.assert_sound().await;
 }
@@ -138,6 +143,34 @@ async fn conflict_waits_for_staff(world: &World, staff: Actor, id: i64) {
     assert_eq!((ledger.open_bank_lines().await.unwrap(), waiting().await), (Vec::new(), 0));
 }
 
+async fn a_payment_in_another_currency_is_pending_work_once(backend: Backend) {
+    let world = World::new(backend).await;
+    let ledger = world.service.money();
+    let head = "id;reference;amount;currency\n";
+    // The second line repeats the first. The others have no bank ID to compare.
+    let text = format!("{head}bank-1;x;6,00;EUR\nbank-1;x;6,00;EUR\n;x;6,00;EUR\n;x;6,00;EUR\n");
+    // Both statements are stored before the first one is confirmed.
+    let [first, second] = [stored(&world, &text).await, stored(&world, &text).await];
+    for id in [second, first] {
+        ledger.confirm_statement(Actor::CommandLine, id).await.unwrap();
+        assert_eq!(lines(&world, id).await[1].outcome, LineOutcome::Known);
+        ledger.credit_statements().await.unwrap();
+    }
+    let open = ledger.open_bank_lines().await.unwrap();
+    let of_bank_1: Vec<_> = open.iter().filter(|open| open.line.bank_id == "bank-1").collect();
+    assert_eq!((of_bank_1.len(), of_bank_1[0].statement_id), (1, second));
+    assert_eq!(open.len(), 5);
+    ledger.handle_bank_line(&Actor::CommandLine, second, 2).await.unwrap();
+    // Another amount is another payment.
+    let third = stored(&world, &format!("{head}bank-1;x;6,00;EUR\nbank-1;x;7,00;EUR\n")).await;
+    ledger.confirm_statement(Actor::CommandLine, third).await.unwrap();
+    ledger.credit_statements().await.unwrap();
+    let expected = [LineOutcome::Known, LineOutcome::OtherCurrency];
+    let found: Vec<_> = lines(&world, third).await.iter().map(|line| line.outcome).collect();
+    assert_eq!(found, expected);
+    world.assert_sound().await;
+}
+
 async fn a_line_for_a_closed_account_is_shown_as_unmatched(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.pending("one@example.org").await;
@@ -147,6 +180,8 @@ async fn a_line_for_a_closed_account_is_shown_as_unmatched(backend: Backend) {
     let id = stored(&world, &format!("id;reference;amount\nbank-1;{reference};1\n")).await;
     let expected = [(LineOutcome::Unmatched, 1)];
     assert_eq!(counts(&world, id).await, expected);
+    let cases = world.service.money().statement_lines(id, None, None, 9).await.unwrap().items;
+    assert!(cases[0].account_closed);
     let staff = Actor::Account(world.account("staff@example.org").await.id);
     world.service.money().confirm_statement(staff, id).await.unwrap();
     world.service.money().credit_statements().await.unwrap();
@@ -364,7 +399,7 @@ async fn lines_of_a_file_that_was_never_stored_whole_are_deleted(backend: Backen
 
 async fn bad_files_are_refused_whole(backend: Backend) {
     let world = World::new(backend).await;
-    for empty in ["", "\n \n", "id,reference,amount\n"] {
+    for empty in ["", "\n \n", "id,reference,amount\n", "word", "word\n\n"] {
         let refused = import(&world, empty.as_bytes()).await;
         assert_eq!(refused, StatementFile::Bad(BadStatement::Empty), "{empty:?}");
     }
@@ -378,6 +413,16 @@ async fn bad_files_are_refused_whole(backend: Backend) {
         panic!("the amounts can't be read")
     };
     assert_eq!((first.len(), first[0].0, total), (20, 3, 30));
+    assert_eq!(first[0].1, "the amount =1+1 can't be read");
+    let ambiguous = import(&world, b"id,reference,amount\nbank-0,x,12.345\n").await;
+    let StatementFile::Bad(bad) = ambiguous else { panic!("{ambiguous:?}") };
+    let sentence = bad.to_string();
+    assert!(sentence.contains("line 2: the amount 12.345 is ambiguous"), "{sentence}");
+    let StatementFile::Bad(bad) = import(&world, b"id,reference,debit,credit\na,x,,\n").await
+    else {
+        panic!("it has no amount")
+    };
+    assert!(bad.to_string().contains("line 2: it has no amount."), "{bad}");
     let missing = import(&world, b"id,reference,amount\n,x,1\nbank-1,x\nb\x0bc,x,1\n").await;
     assert!(
         matches!(missing, StatementFile::Bad(BadStatement::Lines { total: 3, .. })),
@@ -427,8 +472,12 @@ async fn what_is_no_csv_file_does_no_harm(backend: Backend) {
         let refused = import(&world, bytes).await;
         assert_eq!(refused, StatementFile::Bad(BadStatement::Foreign(expected)));
     }
-    let refused = import(&world, b"id,reference\0\n").await;
-    assert_eq!(refused, StatementFile::Bad(BadStatement::NotText));
+    let noise: Vec<u8> =
+        (1..3_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for bytes in [b"id,reference\0\n".as_slice(), &noise] {
+        let refused = import(&world, bytes).await;
+        assert_eq!(refused, StatementFile::Bad(BadStatement::NotText));
+    }
     let wide = ",".repeat(70_000);
     let refused = import(&world, wide.as_bytes()).await;
     assert_eq!(refused, StatementFile::Bad(BadStatement::HeaderTooLong));

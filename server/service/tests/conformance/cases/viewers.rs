@@ -99,9 +99,13 @@ async fn the_loser_of_two_decisions_about_a_name_is_told_who_won_and_when(backen
             panic!("it wasn't refused for an earlier decision")
         };
         assert_eq!(found, status);
-        decided
+        decided.map(|decided| {
+            let what = decided.what.clone().unwrap_or_default();
+            assert!(what.contains("ed a sender name"), "{what}");
+            Decided { what: None, ..decided }
+        })
     };
-    let by = |email: &str| Some(Decided { by: email.to_owned(), at: world.now() });
+    let by = |email: &str| Some(Decided { by: email.to_owned(), at: world.now(), what: None });
     assert_eq!(told(SenderStatus::Rejected, first).await, by("ada@example.org"));
     world.pass(MINUTE_MS);
     let second = ask("Acme2").await;
