@@ -11,7 +11,7 @@ async fn a_form_comes_back_in_its_time_and_to_its_page() {
         Forms { service: service.clone(), key: "key".into(), base_url: "http://test".into() };
     let form = ReturnedForm { function: "/fn/sign-in".to_owned(), problem: Cause::Email.into() };
     let now_ms = service.clock().now().unix_ms();
-    for (way, age_ms, page, comes_back) in [
+    for (cookie, age_ms, page, comes_back) in [
         (&REFUSED, 0, "/login", true),
         (&REFUSED, 50_000, "/login", true),
         (&REFUSED, 61_000, "/login", false),
@@ -23,19 +23,19 @@ async fn a_form_comes_back_in_its_time_and_to_its_page() {
     ] {
         let at_ms = now_ms - age_ms;
         let sealed = Sealed { at_ms, account_id: None, is_long: false, form: form.clone() };
-        let text = forms.seal(way, &sealed, "/login").unwrap();
-        let opened = |way: &Way, name: &str| {
+        let text = forms.seal(cookie, &sealed, "/login").unwrap();
+        let opened = |cookie: &FormCookie, name: &str| {
             let request = Request::get(page)
                 .header(COOKIE, format!("other=x; {name}={text}"))
                 .body(Body::empty())
                 .unwrap();
-            forms.opened(way, &request).map(|sealed| sealed.form)
+            forms.opened(cookie, &request).map(|sealed| sealed.form)
         };
         let expected = comes_back.then(|| form.clone());
-        assert_eq!(opened(way, way.name), expected, "{age_ms} {page}");
+        assert_eq!(opened(cookie, cookie.name), expected, "{age_ms} {page}");
         for (other, name) in [(&REFUSED, SIGNED_OUT.name), (&SIGNED_OUT, REFUSED.name)] {
             assert_eq!(opened(other, name), None);
-            if other.name != way.name {
+            if other.name != cookie.name {
                 assert_eq!(opened(other, other.name), None, "a cookie under another name");
             }
         }
