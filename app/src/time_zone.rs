@@ -58,7 +58,7 @@ fn page_zone() -> PageZone {
 
 /// Stores the name of the browser's zone in a cookie. Returns the zone in which this browser's
 /// pages show times. Ignores a name that isn't in the time zone database.
-#[server(prefix = "/fn", endpoint = "report-time-zone")]
+#[server(prefix = "/fn", endpoint = "tell-time-zone")]
 pub async fn report_time_zone(time_zone: String) -> Result<Zone, Problem> {
     let current = current_request()?;
     if current.service().zone(&time_zone).is_none() {

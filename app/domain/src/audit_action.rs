@@ -15,7 +15,7 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("account.confirm", "Confirmed the email"),
     ("account.password", "Changed the password"),
     ("account.reset", "Made a reset link"),
-    ("account.request_email", "Requested a new email"),
+    ("account.ask_email", "Requested a new email"),
     ("account.confirm_email", "Confirmed the new email"),
     ("account.cancel_email", "Cancelled the change of the email"),
     ("account.email", "Changed the email"),

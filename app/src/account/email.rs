@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::ui::{DateTime, Field, FormState, PostForm, StepUpField, SubmitButton};
 
 /// Requests a new email for the account. The service mails a link to the new email.
-#[server(prefix = "/fn", endpoint = "request-email-change")]
+#[server(prefix = "/fn", endpoint = "ask-email-change")]
 pub async fn request_email_change(
     email: String,
     password: String,
@@ -31,7 +31,7 @@ pub async fn request_email_change(
     let requested =
         current.service().accounts().request_email_change(&account, &password, &new).await;
     requested.map_err(|error| keep(error.into()))?;
-    redirect_to("/account?email-requested=1")
+    redirect_to("/account?email-asked=1")
 }
 
 /// Cancels the requested change.

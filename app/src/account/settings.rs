@@ -114,7 +114,7 @@ fn Settings(
                 sentence="Two-factor is removed. Only your password protects your account now."
             />
             <AcceptedNotice
-                parameter="email-requested"
+                parameter="email-asked"
                 sentence="A link is mailed to the new email. Open it to make the change."
             />
             <AcceptedNotice

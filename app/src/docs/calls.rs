@@ -24,7 +24,7 @@ const CHAPTERS: [(&str, &str, &str); 14] = [
     ("verify", "verify", "Verify numbers with one-time codes"),
     ("test", "test-inbound", "Receive test messages and move the test clock"),
     ("balance", "balance", "Get the balance"),
-    ("prices", "get-prices", "Get the prices"),
+    ("prices", "ask-prices", "Get the prices"),
 ];
 
 /// The address of the page that checks files. It has to be replaced for each reader.

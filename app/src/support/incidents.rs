@@ -22,7 +22,7 @@ use domain::{Refusal, incident::parse_incident};
 pub const CARRIERS_PATH: &str = "/support/carriers";
 
 /// Checks a note, and opens the confirmation.
-#[server(prefix = "/fn", endpoint = "check-incident")]
+#[server(prefix = "/fn", endpoint = "ask-incident")]
 pub async fn check_incident(
     text: String,
     #[server(default)] carrier: String,

@@ -36,7 +36,7 @@ pub async fn load_support_numbers() -> Result<NumbersView, Problem> {
 }
 
 /// Checks a number for an application, and opens the confirmation.
-#[server(prefix = "/fn", endpoint = "check-number")]
+#[server(prefix = "/fn", endpoint = "ask-number")]
 pub async fn check_number(
     number: String,
     #[server(default)] keyword: String,

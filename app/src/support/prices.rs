@@ -72,7 +72,7 @@ pub async fn load_support_prices(
 
 /// Checks new base prices and opens their confirmation. They begin at the time `from` if
 /// it isn't empty, else at the preset `when`.
-#[server(prefix = "/fn", endpoint = "check-base-prices")]
+#[server(prefix = "/fn", endpoint = "ask-base-prices")]
 pub async fn check_base_prices(
     local: String,
     international: String,
@@ -92,7 +92,7 @@ pub async fn check_base_prices(
 }
 
 /// Checks a new price of a prefix, or the removal of its price, and opens the confirmation.
-#[server(prefix = "/fn", endpoint = "check-prefix-price")]
+#[server(prefix = "/fn", endpoint = "ask-prefix-price")]
 pub async fn check_prefix_price(
     prefix: String,
     #[server(default)] price: String,

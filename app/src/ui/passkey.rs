@@ -9,7 +9,7 @@ use crate::problem::Problem;
 
 /// Returns the browser's options for using a passkey instead of a code, as JSON. The passkeys are
 /// those of the account that is signed in or that has yet to enter its code.
-#[server(prefix = "/fn", endpoint = "passkey-options")]
+#[server(prefix = "/fn", endpoint = "ask-passkey")]
 pub async fn passkey_options() -> Result<String, Problem> {
     let current = current_request()?;
     let token = current.token().unwrap_or_default();

@@ -345,7 +345,7 @@ fn a_number_is_removed_through_a_confirmation_that_can_be_undone() {
     let (next, reference) = ("/support/numbers", server.reference());
     let add = |staff: &mut Browser<'_>, reference: &str| {
         let fields = [("number", "50000001"), ("keyword", "INFO"), ("reference", reference)];
-        staff.post_from(&format!("http://test{next}"), "check-number", &fields)
+        staff.post_from(&format!("http://test{next}"), "ask-number", &fields)
     };
     // An unknown reference is refused beside what was typed.
     add(&mut staff, "000000");
@@ -401,14 +401,14 @@ fn ask_price(staff: &mut Browser<'_>, price: &str, from: &str) -> String {
     let fields =
         [("prefix", "27"), ("price", price), ("prefix_from", from), ("action", "set-price")];
     let page = "http://test/support/prices";
-    location(&staff.post_from(page, "check-prefix-price", &fields)).to_owned()
+    location(&staff.post_from(page, "ask-prefix-price", &fields)).to_owned()
 }
 
 #[test]
 fn a_price_is_confirmed_typed_twice_if_it_is_far_off_and_cancelled() {
     let server = TestServer::demo();
     let mut staff = Browser::of_staff(&server);
-    let refused = "/support/prices#problem-check-prefix-price";
+    let refused = "/support/prices#problem-ask-prefix-price";
     for price in ["0,3", "0 3", "$0.3", "3e-1", "+0.3", "0.1234567", "", "0.01"] {
         assert_eq!(ask_price(&mut staff, price, ""), refused, "{price:?}");
         let page = staff.get("/support/prices").text();

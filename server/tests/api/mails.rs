@@ -164,7 +164,7 @@ fn a_change_of_the_e_mail_is_stopped_by_whoever_reads_the_mailbox() {
     let (address, secret) = (of_customer("email"), of_customer("password"));
     let mut thief = Browser::of_customer(&server);
     let asked = [("email", "thief@example.net"), ("password", secret)];
-    assert_eq!(location(&thief.post("request-email-change", &asked)), "/account?email-requested=1");
+    assert_eq!(location(&thief.post("ask-email-change", &asked)), "/account?email-asked=1");
     let mail = mails.mail("thief@example.net", "Confirm your new email");
     let change = link(&mail, "/account/email/");
     let changed = thief.post("change-email", &[("token", &change)]);

@@ -38,7 +38,7 @@ fn a_passkey_is_added_used_and_removed() {
     let secret = give_factor(&server.place, EMAIL);
     let (mut browser, leads_to) = half_signed_in(&server, EMAIL, "");
     assert_eq!(leads_to, "/login/code?next=%2Fapplications");
-    let refused = browser.ask("passkey-options", &[]);
+    let refused = browser.ask("ask-passkey", &[]);
     assert_eq!(refused.json()["cause"], json!({ "Refused": "NoSuchPasskey" }));
     browser.post("sign-in-code", &[("code", &code(&secret, 0))]);
 
@@ -59,7 +59,7 @@ fn a_passkey_is_added_used_and_removed() {
     let (mut other, leads_to) = half_signed_in(&server, EMAIL, "/reports");
     assert_eq!(leads_to, "/login/code?passkey=1&next=%2Freports");
     assert!(!other.get(&leads_to).text().contains("Use a passkey"));
-    let used = phone.answer(&origin, &text(&mut other, "passkey-options"));
+    let used = phone.answer(&origin, &text(&mut other, "ask-passkey"));
     let between = other.cookie.clone();
     let fields = [("passkey", used.as_str()), ("next", "/reports")];
     assert_eq!(location(&other.post("sign-in-code", &fields)), "/reports");
@@ -74,7 +74,7 @@ fn a_passkey_is_added_used_and_removed() {
     let refused = remove(&mut other, "");
     let needed = json!({ "Refused": "CodeOrPasskeyNeeded" });
     assert_eq!(refused.json()["cause"], needed);
-    let used = phone.answer(&origin, &text(&mut other, "passkey-options"));
+    let used = phone.answer(&origin, &text(&mut other, "ask-passkey"));
     let before = other.cookie.clone();
     assert_eq!(remove(&mut other, &used).status, 200);
     assert_ne!(other.cookie, before, "the session has a new id");

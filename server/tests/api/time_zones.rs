@@ -15,7 +15,7 @@ fn page(browser: &mut Browser<'_>, target: &str) -> String {
 
 /// Reports a time zone like the browser's script does.
 fn told(browser: &mut Browser<'_>, name: &str) -> Answer {
-    browser.ask("report-time-zone", &[("time_zone", name)])
+    browser.ask("tell-time-zone", &[("time_zone", name)])
 }
 
 /// Sends a message. Returns the path of its page, and when it was accepted.

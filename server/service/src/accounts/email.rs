@@ -78,7 +78,7 @@ impl Accounts<'_> {
             let notice = texts::email_change_asked(new.as_str());
             mail::put(tx, &account, &notice, now).await?;
             let change = Change::of(&account.email, new.as_str());
-            audit_owner(tx, now, account.id, "account.request_email", change).await
+            audit_owner(tx, now, account.id, "account.ask_email", change).await
         }));
         requested.await.inspect_err(|_| self.inner.throttle.uncount(&counted))
     }
