@@ -12,6 +12,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_location;
 use serde::{Deserialize, Serialize};
 
+use super::desk::is_change;
 use super::links::application_path;
 use super::lists::OfferedReasons;
 use super::marked_email::LetterWarning;
@@ -362,19 +363,6 @@ pub fn ConfirmActPage() -> impl IntoView {
         view! { <Contents data next=next.unwrap_or_else(|| "/support".to_owned()) form/> }
     };
     view! { <Loaded data render/> }
-}
-
-/// Whether a form was refused because its subject isn't as the page shows it.
-pub const fn is_change(refusal: &Refusal) -> bool {
-    matches!(
-        refusal,
-        Refusal::ChangedMeanwhile { .. }
-            | Refusal::NothingToDo { .. }
-            | Refusal::BatchEnded
-            | Refusal::StatusConflict { .. }
-            | Refusal::SenderDecided { .. }
-            | Refusal::LastCarrier { .. }
-    )
 }
 
 #[component]

@@ -5,7 +5,6 @@ use domain::{DeskAct, Refusal};
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use super::confirm::is_change;
 use super::lists::ListState;
 use crate::problem::Problem;
 use crate::ui::{FormState, PostForm, SubmitButton};
@@ -140,4 +139,17 @@ pub fn act_form(
 ) -> impl IntoView + use<> {
     let fields = vec![("act", act.as_str().to_owned()), ("subject", subject), ("next", next)];
     row_form(form, act.label(), about, fields)
+}
+
+/// Whether a form was refused because its subject isn't as the page shows it.
+pub const fn is_change(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::ChangedMeanwhile { .. }
+            | Refusal::NothingToDo { .. }
+            | Refusal::BatchEnded
+            | Refusal::StatusConflict { .. }
+            | Refusal::SenderDecided { .. }
+            | Refusal::LastCarrier { .. }
+    )
 }
