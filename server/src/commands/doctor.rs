@@ -363,6 +363,8 @@ mod tests {
                 newest_ahead_ms,
                 secret_key: Ok(KeyPlace::Nowhere),
                 held_since: None,
+                is_moved: false,
+                drained: Vec::new(),
                 backup_age_ms: 0,
                 form_key: String::new(),
                 connections: Vec::new(),
