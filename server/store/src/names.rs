@@ -62,7 +62,7 @@ const NUMBERS: [(&str, i64); STATUSES + KINDS + ACCOUNTS + OTHERS.len()] = {
 /// parts for PostgreSQL, unless `$on_postgres` is true.
 macro_rules! with_names {
     ($text:expr) => {
-        with_names!($text, false)
+        $crate::names::with_names!($text, false)
     };
     ($text:expr, $on_postgres:literal) => {{
         const TEXT: &str = $text;
@@ -315,10 +315,10 @@ mod tests {
 
     #[test]
     fn rows_to_insert_are_values_or_elements_of_a_parameter() {
-        const TEXT: &str = "INSERT INTO t (a, b, c, d{, shard}) {values int text 0 common shard}";
-        assert_eq!(with_names!(TEXT), "INSERT INTO t (a, b, c, d) VALUES (?1, ?2, 0, ?3)");
+        const INSERT: &str = "INSERT INTO t (a, b, c, d{, shard}) {values int text 0 common shard}";
+        assert_eq!(with_names!(INSERT), "INSERT INTO t (a, b, c, d) VALUES (?1, ?2, 0, ?3)");
         assert_eq!(
-            with_names!(TEXT, true),
+            with_names!(INSERT, true),
             "INSERT INTO t (a, b, c, d, shard) SELECT (value ->> 0)::bigint, value ->> 1, 0, $2, \
              at.shard FROM jsonb_array_elements($1::text::jsonb) \
              CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at"
