@@ -193,9 +193,10 @@ where
     where
         S: ServerFn<Error = Problem, Output = T> + Serialize + Send + 'static,
     {
+        let accepted = forms.map(|form| form.accepted);
         Self::new(move || {
-            for form in forms {
-                form.accepted.track();
+            for count in accepted {
+                count.track();
             }
             function()
         })
