@@ -219,8 +219,8 @@ test('requesting a reset link does not reveal whether an account exists', async 
   const account = await portal.register();
   for (const email of [account.email, newAccount().email]) {
     await portal.open('/forgot');
-    await portal.form('Request reset link').getByLabel('Email').fill(email);
-    await portal.button('Request reset link').click();
+    await portal.form('Send reset link').getByLabel('Email').fill(email);
+    await portal.button('Send reset link').click();
     await expect(portal.page.getByText('If there is an account with this email')).toBeVisible();
   }
 });

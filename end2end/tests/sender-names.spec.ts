@@ -56,7 +56,7 @@ test('an accepted name stays in use beside a new request', async ({ portal, serv
   await expect(portal.main.locator('.notice')).toContainText(second);
   await expect(portal.main).toContainText(`Your request for ${second} is pending`);
   await portal.open(`/applications/${reference}`);
-  await expect(portal.fact('Sender name')).toHaveText(first);
+  await expect(portal.fact('Sender name')).toHaveText(`${first} (${second} is being checked)`);
   const sent = await server.send(key, '58000001', 'While another name is asked for');
   expect(await portal.settled(key, sent.body['transid'])).toMatchObject({ sender: first });
 });

@@ -78,8 +78,8 @@ looked('states of pages for everybody', async ({ portal, look, page, server, wat
   await look('413');
 
   await portal.open('/forgot');
-  await portal.form('Request reset link').getByLabel('Email').fill('nobody@example.org');
-  await portal.button('Request reset link').click();
+  await portal.form('Send reset link').getByLabel('Email').fill('nobody@example.org');
+  await portal.button('Send reset link').click();
   await expect(page.getByText('If there is an account with this email')).toBeVisible();
   await look('a reset link that is sent');
   await portal.open('/reset/0123456789abcdef');

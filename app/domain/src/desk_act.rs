@@ -70,7 +70,7 @@ impl DeskAct {
     pub fn done(self, name: &str) -> String {
         let mut first = name.chars();
         let name = match first.next() {
-            Some(letter) => format!("{}{}", letter.to_uppercase(), first.as_str()),
+            Some(letter) => format!("{}{}", letter.to_ascii_uppercase(), first.as_str()),
             None if self == Self::Reload => String::new(),
             None => return format!("Done: {}.", self.label()),
         };

@@ -35,16 +35,14 @@ pub fn ForgotPage() -> impl IntoView {
 
 #[component]
 fn Contents(mails_links: bool, form: FormState) -> impl IntoView {
-    let (label, lead, sent) = if mails_links {
+    let (lead, sent) = if mails_links {
         (
-            "Send reset link",
             "Enter the email of your account, and we mail you a link to set a new password.",
             "If there is an account with this email, it gets a mail with a link to set a new \
              password. The link works once, within one hour.",
         )
     } else {
         (
-            "Request reset link",
             "This site sends no mail, so support makes the link. Enter the email of your account, \
              then contact support, who check that the account is yours and give you the link.",
             "If there is an account with this email, support has your request. Contact support to \
@@ -57,7 +55,7 @@ fn Contents(mails_links: bool, form: FormState) -> impl IntoView {
             <p class="lead">{lead}</p>
             <PostForm form>
                 <EmailField form/>
-                <SubmitButton label form primary=true/>
+                <SubmitButton label="Send reset link" form primary=true/>
             </PostForm>
             <p><a href="/login">"Back to the sign-in page"</a></p>
         </Page>

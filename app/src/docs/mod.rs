@@ -2,7 +2,6 @@
 //! browser build has no code for it and always loads the page from the server.
 
 #[cfg(feature = "ssr")]
-#[cfg(feature = "ssr")]
 mod call;
 #[cfg(feature = "ssr")]
 mod calls;

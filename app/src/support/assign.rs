@@ -63,6 +63,9 @@ pub struct DepositDone {
 impl DepositDone {
     /// Returns what happened to the deposit that was just decided. `None` if there is none.
     pub async fn load(current: &CurrentRequest, bank_id: String) -> Result<Option<Self>, Problem> {
+        if bank_id.is_empty() {
+            return Ok(None);
+        }
         let Some(deposit) = current.service().money().deposit(&bank_id).await? else {
             return Ok(None);
         };

@@ -50,7 +50,7 @@ const REFERENCE: &str = "of";
 const NAME: &str = "name";
 const ASKED: &str = "asked";
 /// The maximum number of characters of a name in a notice.
-pub const NAME_CHARS_MAX: usize = 400;
+pub const NAME_CHARS_MAX: usize = 200;
 /// The path of the lists of applications. A slash and the reference lead to an application's page.
 const APPLICATIONS_PATH: &str = "/support/applications";
 
@@ -503,8 +503,12 @@ fn notice_of(
         .is_on_account()
         .then(|| (format!("/support/accounts/{subject}"), "Open the account".to_owned()));
     // A cancelled price change is undone by setting the same price again.
-    let again = PriceRequest::parse(subject).map(|request| DeskAct::of_price(&request.change));
-    let reverse = if act == DeskAct::CancelPrice { again } else { act.reverse() };
+    let reverse = match act {
+        DeskAct::CancelPrice => {
+            PriceRequest::parse(subject).map(|request| DeskAct::of_price(&request.change))
+        }
+        _ => act.reverse(),
+    };
     let undo = reverse.filter(|_| !subject.is_empty()).map(|reverse| {
         let parameters = [("act", reverse.as_str()), ("subject", subject), ("next", path)];
         (address(CONFIRM_PATH, parameters), "Undo".to_owned())

@@ -200,7 +200,7 @@ async fn of_application(
         DeskAct::Suspend => (
             StatusAction::Suspend,
             sentences([
-                "From now on, the application's API key and test key are refused with the code 503.",
+                "From now on, sends with the application's keys are refused with the code 503.",
                 "The application's queued messages wait. They expire when their validity ends, \
                  usually 48 hours after they were accepted.",
                 REASON_MAILED,

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use age::x25519::Recipient;
 use percent_encoding::percent_decode_str;
-use service::Service;
+use service::{OpenError, Service};
 use tempfile::TempDir;
 use url::Url;
 
@@ -81,7 +81,12 @@ pub fn restore(
         (Some(encrypted), true) => {
             let folder = temporary(data_dir).map_err(refused)?;
             let unpacked = unpack(&encrypted, folder.path()).map_err(refused)?;
-            Service::restore(url, data_dir, &unpacked)?;
+            match Service::restore(url, data_dir, &unpacked) {
+                Err(OpenError::UploadsMissing(_)) => {
+                    return Err(refused("uploads that it needs are missing from it".to_owned()));
+                }
+                restored => restored?,
+            }
         }
         (None, false) => {
             let restoring = restoring(url).map_err(refused)?;

@@ -133,10 +133,10 @@ fn of_files(settings: &Settings) -> Vec<Finding> {
     if let Some(file) = settings.file.as_deref().filter(|file| !owner.reads(file)) {
         let file = shown(file);
         let text = format!(
-            "user {} can't read {file}. Run `sudo chgrp {} {file}` and `sudo chmod g+r {file}`",
+            "The mode of {file} keeps user {} from reading it. Run `sudo chgrp {} {file}` and `sudo chmod g+r {file}`",
             owner.uid, owner.gid
         );
-        found.push(Finding::fault(CHECK, text));
+        found.push(Finding::warning(CHECK, text));
     }
     let secrets = settings.file.as_deref().into_iter();
     let secrets = secrets.chain(settings.tls.as_ref().map(|tls| tls.key.as_path()));

@@ -512,12 +512,12 @@ pub async fn still_unexpanded(conn: Conn<'_>, id: BatchId) -> Result<Option<Unex
     query(UNEXPANDED, id.0).fetch_optional(conn, unexpanded).await
 }
 
-/// Returns the spools of the batches whose expansion hasn't ended.
-/// Returns the statement that selects the spools of SQLite that batches need.
+/// Returns the statement of [`spools`] for SQLite.
 pub(crate) const fn select_spools() -> &'static str {
     SPOOLS.of(Dialect::Sqlite)
 }
 
+/// Returns the spools of the batches whose expansion hasn't ended.
 pub async fn spools(conn: Conn<'_>) -> Result<Vec<String>> {
     query(SPOOLS, ()).fetch_all(conn, |row| row.get("spool")).await
 }

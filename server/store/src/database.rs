@@ -384,6 +384,16 @@ impl Store {
         Ok(())
     }
 
+    /// Returns the names of the spools that the uploads in a copy of a SQLite database need.
+    pub fn uploads_of(copy: &Path) -> Result<Vec<String>> {
+        blocking(|| {
+            let conn = rusqlite::Connection::open(copy)?;
+            let mut spools = conn.prepare(batches::select_spools())?;
+            let spools = spools.query_map((), |row| row.get(0))?;
+            Ok(spools.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
     /// Copies a backup to the path of the SQLite database, where no file may exist. Checks the
     /// copy, and marks it as restored, so that the first process that opens it holds all messages.
     /// `uploads` names the spools of the backup.
@@ -411,18 +421,20 @@ impl Store {
             .and_then(|mut from| std::io::copy(&mut from, &mut part))
             .map_err(OpenError::File)?;
         let damaged = |why| OpenError::Damaged(from.to_owned(), why);
-        let examined = blocking(|| {
+        let found = blocking(|| {
             let conn = rusqlite::Connection::open(part.path())?;
-            let found: String = conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
-            conn.execute(hold::MARK_RESTORED, ())?;
-            let mut needed = conn.prepare(batches::select_spools())?;
-            let needed = needed.query_map((), |row| row.get(0))?;
-            Ok((found, needed.collect::<rusqlite::Result<Vec<String>>>()?))
+            Ok(conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?)
         });
-        let (found, needed) = examined.map_err(|error| damaged(error.for_operator().clone()))?;
+        let found: String = found.map_err(|error| damaged(error.for_operator().clone()))?;
         if found != "ok" {
             return Err(damaged(found));
         }
+        blocking(|| {
+            let conn = rusqlite::Connection::open(part.path())?;
+            conn.execute(hold::MARK_RESTORED, ())?;
+            Ok(())
+        })?;
+        let needed = Self::uploads_of(part.path())?;
         if needed.iter().any(|name| !uploads.contains(name)) {
             return Err(OpenError::UploadsMissing(from.with_added_extension("spool")));
         }

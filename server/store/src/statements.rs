@@ -99,15 +99,14 @@ statements! {
         WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting' ORDER BY line LIMIT $3");
     const SET_OUTCOME: Sql = Sql::same(r"
         UPDATE bank_statement_lines SET outcome = $3 WHERE statement_id = $1 AND line = $2");
-    /// The lines that another statement has, too, which is done and couldn't credit them. There are
-    /// few of those, so they are collected first.
+    /// The lines that another statement has, too, which is done and couldn't credit them. A line whose
+    /// balance would have become too large isn't among them: it may be credited now.
     const REPEATED: Sql = Sql::same(r"
         WITH earlier AS MATERIALIZED (
             SELECT DISTINCT e.bank_id, e.reference, e.amount, COALESCE(e.currency, '') AS currency
             FROM bank_statements s JOIN bank_statement_lines e ON e.statement_id = s.id
             WHERE s.done_at IS NOT NULL AND e.bank_id <> ''
-              AND (e.outcome = 'conflict' OR e.outcome = 'refused'
-                   OR e.outcome = 'other-currency'))
+              AND (e.outcome = 'conflict' OR e.outcome = 'other-currency'))
         SELECT l.line
         FROM bank_statement_lines l JOIN earlier e ON e.bank_id = l.bank_id
         WHERE l.statement_id = $1 AND (l.outcome = 'waiting' OR l.outcome = 'other-currency')

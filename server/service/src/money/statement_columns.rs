@@ -13,7 +13,7 @@ use super::statement_days::day;
 /// Names of columns, as [`folded`] returns them: English, German, French, Spanish, Portuguese,
 /// Dutch, Afrikaans and Italian. Earlier names win.
 const BANK_IDS: &[&str] = &[
-    "bank ID",
+    "bank id",
     "transaction id",
     "transaction reference",
     "transaction number",

@@ -110,7 +110,7 @@ pub(crate) async fn begin_if_moved(store: &Store, last_id: i64, now: Timestamp) 
 }
 
 /// The log's line while messages are held.
-pub(super) const HELD: &str = "Messages are held: nothing is submitted until `heliograph messages \
+pub(super) const HELD: &str = "Messages are held: nothing is submitted until `heliograph message \
                                reconcile` has decided about the queued messages";
 
 /// Returns the time one millisecond after the time in an ID.

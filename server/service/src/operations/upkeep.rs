@@ -103,6 +103,8 @@ pub(crate) async fn last_ids(store: &Store, shards: i64, now: Timestamp) -> Resu
 /// milliseconds. Clocks always differ a little.
 const CLOCK_AHEAD_MS: i64 = 60_000;
 
+/// How often a copy is made if an upload comes and goes meanwhile.
+const COPIES_MAX: u32 = 3;
 /// The number of answers, and of commit groups, that one transaction deletes.
 const FORGOTTEN_CHUNK: i64 = 1000;
 /// How long the IDs of commit groups are kept, in milliseconds. A process queries a group's outcome
@@ -158,9 +160,21 @@ impl Operations<'_> {
         }
         // The spools are linked before the copy, because uploads may be fully expanded during it.
         // They are linked again after the copy, because uploads may be accepted during it.
-        link_spools(spools, file).await?;
-        self.store().copy(file, self.now())?;
-        link_spools(spools, file).await
+        // An upload that is accepted and fully expanded between these steps is missing from the
+        // links, so the copy is made again.
+        let copied = SpoolFolder::at(&file.with_added_extension("spool"));
+        for _ in 0..COPIES_MAX {
+            link_spools(spools, file).await?;
+            self.store().copy(file, self.now())?;
+            link_spools(spools, file).await?;
+            let names = copied.names().map_err(Fault::File)?;
+            if Store::uploads_of(file)?.iter().all(|name| names.contains(name)) {
+                return Ok(());
+            }
+            std::fs::remove_file(file).map_err(Fault::File)?;
+        }
+        let why = "an upload was accepted and expanded during each attempt; try again";
+        Err(Fault::File(std::io::Error::other(why)).into())
     }
 }
 

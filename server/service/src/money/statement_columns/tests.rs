@@ -9,6 +9,7 @@ fn cells(line: &str) -> Vec<String> {
 #[test]
 fn columns_are_known_by_their_names_in_several_languages() {
     for header in [
+        "Bank ID;Reference;Amount;Currency;Payer;Narrative;Date",
         "Transaction-ID;Payment reference;Amount;Currency;Payer;Narrative;Date",
         "Buchungsnummer;Referenz;Betrag;Währung;Auftraggeber;Verwendungszweck;Buchungstag",
         "Identifiant;Référence;Montant;Devise;Payeur;Libellé;Date de l'opération",
