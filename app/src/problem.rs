@@ -30,7 +30,7 @@ pub struct Problem {
     pub typed: Vec<(String, String)>,
     /// The request ID, if the fault is ours. Support finds the request in the log by this ID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
+    pub request_id: Option<Box<str>>,
     /// The field that must be corrected, if the cause alone doesn't tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -273,7 +273,8 @@ impl Problem {
     /// Creates the problem for a fault of ours.
     #[cfg(feature = "ssr")]
     fn of_fault(cause: Cause) -> Self {
-        Self { request_id: crate::request_id::request_id(), ..cause.into() }
+        let request_id = crate::request_id::request_id().map(String::into_boxed_str);
+        Self { request_id, ..cause.into() }
     }
 
     /// Returns the sentence for the user, followed by the request ID if support needs it.

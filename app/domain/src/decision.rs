@@ -45,7 +45,7 @@ pub struct Decided {
     pub by: String,
     pub at: Timestamp,
     /// What was done, as in "approved the application". `None` if it isn't known.
-    pub what: Option<String>,
+    pub what: Option<Box<str>>,
 }
 
 words! {

@@ -817,7 +817,7 @@ async fn of_price(
     let decided = changes.first().map(|newest| Decided {
         by: newest.set_by.clone(),
         at: newest.set_at,
-        what: Some("changed a price".to_owned()),
+        what: Some("changed a price".into()),
     });
     // Prices in the settings count only until staff set prices. So the first prices that staff set
     // are a change, even if they are those of the settings.

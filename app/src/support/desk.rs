@@ -55,7 +55,7 @@ pub async fn last_decision(
 pub fn decided(entry: AuditRecord) -> Decided {
     let AuditRecord { who, at, action, before, after, .. } = entry;
     let what = clause(&action, before.as_deref(), after.as_deref());
-    Decided { by: who, at, what }
+    Decided { by: who, at, what: what.map(String::into_boxed_str) }
 }
 
 /// The forms of a page of cases: one for the decisions, and one for each list that helps staff

@@ -48,6 +48,7 @@ pub async fn run(settings: &Settings, output: Output) -> Result<(), CommandError
 
     let mut found = vec![of_settings(settings)];
     found.extend(of_files(settings));
+    found.extend(of_site_root(settings));
     found.extend(data_files::folders(settings).iter().map(|folder| of_disk(folder)));
     found.push(of_clock(now, examined.as_ref().ok()));
     found.push(of_database(&examined));
@@ -148,20 +149,24 @@ fn of_files(settings: &Settings) -> Vec<Finding> {
         );
         Finding::warning(CHECK, text)
     }));
-    if !settings.site_root.join("pkg").is_dir() {
-        let text = format!(
-            "{} has no folder pkg, so the portal has neither styles nor scripts. Set site_root to \
-             the folder that the package or `make build` made",
-            shown(&settings.site_root)
-        );
-        found.push(Finding::warning(CHECK, text));
-    }
     if found.is_empty() {
         let text =
             format!("user {} owns the files in {folder}, and others can't read them", owner.uid);
         found.push(Finding::ok(CHECK, text));
     }
     found
+}
+
+/// Checks that the portal's files are there.
+fn of_site_root(settings: &Settings) -> Option<Finding> {
+    (!settings.site_root.join("pkg").is_dir()).then(|| {
+        let text = format!(
+            "{} has no folder pkg, so the portal has neither styles nor scripts. Set site_root to \
+             the folder that the package or `make build` made",
+            shown(&settings.site_root)
+        );
+        Finding::warning("site_root", text)
+    })
 }
 
 fn of_disk(folder: &Path) -> Finding {

@@ -302,6 +302,7 @@ pub async fn last(
         let (action, before): (String, Option<String>) = (row.get("action")?, row.get("before")?);
         let after: Option<String> = row.get("after")?;
         let what = audit_action::clause(&action, before.as_deref(), after.as_deref());
+        let what = what.map(String::into_boxed_str);
         Ok(Decided { by: row.get("actor")?, at: row.get("at")?, what })
     };
     let found = query(LAST, (subject, first, second, third)).fetch_optional(&mut *conn, read);

@@ -279,7 +279,7 @@ fn carriers_are_listed_drained_and_resumed_beside_the_server() {
     let drained = place.json(&["carrier", "drain", "sandbox", "--yes"]);
     assert_eq!(drained.to_string(), r#"{"changed":true,"drained":true,"name":"sandbox"}"#);
     assert_eq!(list()["state"], "drained");
-    assert!(words(&["carrier", "drain", "sandbox"]).contains("drained before"));
+    assert!(words(&["carrier", "drain", "sandbox"]).contains("already drained"));
     assert_eq!(place.json(&["carrier", "drain", "sandbox"])["changed"], false);
     let waits = kept_waiting(&server, "sandbox");
     assert_eq!(server.report(key, &waits)["status"], "queued");

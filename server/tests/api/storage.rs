@@ -90,7 +90,7 @@ fn after_a_failed_sync_nobody_is_answered_and_the_process_stops() {
 fn a_failed_sync_of_the_database_after_its_log_was_moved_stops_the_process() {
     let (server, disk, keys) = server_on_shim();
     let key = keys.test.expose();
-    disk.fail("sync", "heliograph.db");
+    disk.fail("sync", "/heliograph.db$");
     // The log is checkpointed at 16 MiB, and these rows are more.
     let rows = "57000001,A text of some length that makes the log long.\n".repeat(20_000);
     let parts: [(&str, &[u8]); 1] = [("bulksms", rows.as_bytes())];

@@ -104,13 +104,14 @@ fn a_carrier_that_sends_no_receipts_is_noticed() {
     let two = Scripted::delivering();
     let started = start(&one, &two, "degraded_silent_seconds = 1\n");
     let carrier = until_degraded(&started, &mut Vec::new());
-    assert!(carrier["reason"].as_str().unwrap().contains("no receipt"), "{carrier}");
+    assert!(carrier["reason"].as_str().unwrap().contains("no final receipt"), "{carrier}");
     // Receipts come, but nothing can be read from them. Staff see both.
     let unknown: Vec<_> = (0..12).map(|n| receipt(&format!("silent-{n}"), "ON_ITS_WAY")).collect();
     one.deliver_all(&unknown);
     until("both reasons", || {
         let reason = started.carrier("one")["reason"].as_str()?.to_owned();
-        (reason.contains("no receipt") && reason.contains("have an unknown state")).then_some(())
+        (reason.contains("no final receipt") && reason.contains("have an unknown state"))
+            .then_some(())
     });
     started.stop();
 }

@@ -187,7 +187,7 @@ fn sentences_say_what_they_are_about() {
         decided: Some(Decided {
             by: "staff@example.org".to_owned(),
             at: Timestamp::from_unix_ms(1_767_225_600_000),
-            what: Some("accepted a sender name".to_owned()),
+            what: Some("accepted a sender name".into()),
         }),
     };
     assert_eq!(

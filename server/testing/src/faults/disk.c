@@ -1,6 +1,6 @@
 /* A disk that fails on demand, loaded before libc (LD_PRELOAD). It reads its instructions from the file named
  * by DISK_FAULT. If the first line is "sync" or "write", that operation fails for files whose path contains
- * the second line. If the first line is "kill", the process is killed at the end of the first sync after it
+ * the second line, or ends with it if a dollar sign follows. If the first line is "kill", the process is killed at the end of the first sync after it
  * wrote the text in the second line. The disk works normally while the file doesn't exist. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,7 +38,9 @@ static int fails(int fd, const char *what) {
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length < 0) return 0;
     path[length] = 0;
-    return strstr(path, part) != NULL;
+    char *end = strchr(part, '$');
+    if (!end) return strstr(path, part) != NULL;
+    return length >= end - part && memcmp(path + length - (end - part), part, end - part) == 0;
 }
 
 #define SYNC(name)                                                        \
