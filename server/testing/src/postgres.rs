@@ -54,7 +54,7 @@ impl Server {
             started.status.success(),
             "PostgreSQL doesn't start; `.make/setup postgres` gets it"
         );
-        server.url = String::from_utf8(started.stdout).unwrap().trim().to_owned();
+        String::from_utf8(started.stdout).unwrap().trim().clone_into(&mut server.url);
         server
     }
 
