@@ -149,7 +149,8 @@ fn without_mail(effects: &mut [String]) {
     }
 }
 
-/// Returns the last change that a confirmation about this subject shows.
+/// Returns the newest change that a confirmation about this subject shows, among the subject's last
+/// audit entries.
 async fn last_change(current: &CurrentRequest, subject: &str) -> Result<Option<Decided>, Problem> {
     let subject = Some(subject.to_owned());
     let filter = AuditFilter { subject, limit: ENTRIES, ..AuditFilter::default() };
@@ -420,8 +421,8 @@ fn of_account_act(act: DeskAct, devices: usize) -> (Vec<String>, String) {
                 "The link works once, for 1 hour. Anybody who has it can set a new password. \
                  First check that the person you are talking to owns the account.",
                 "Earlier reset links of the account no longer work.",
-                "If the account has a second factor, the person still needs it. If it is lost, \
-                 reset it too.",
+                "If the account has a second factor, the person still needs it. If the person has \
+                 lost it, reset the second factor, too.",
                 "The account's devices stay signed in until the link is used.",
                 NOT_MAILED,
             ]),
@@ -670,7 +671,8 @@ async fn of_reload(current: &CurrentRequest, subject: &str) -> Result<Consequenc
     let facts = std::iter::once(fact("Carriers now", names.join(", "))).chain(refused).collect();
     let effects = sentences([
         "Every running process reads carriers and routes from the settings file again.",
-        "A carrier whose settings have changed binds again. The others keep their connections.",
+        "Heliograph connects again to each carrier whose settings have changed. The others keep their \
+         connections.",
         "If the file has an error, nothing changes, and the page \"Carriers\" says why.",
     ]);
     let undo = "To undo this, the operator restores the file, and you reload it again.";

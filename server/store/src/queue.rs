@@ -396,8 +396,8 @@ pub struct QueueState {
     /// The number of messages in the queue. Messages with an expiry of their own, such as scheduled
     /// ones, count only when they are due or claimed.
     pub waiting: i64,
-    /// When the oldest of them was accepted. A message with an expiry of its own counts from the
-    /// time when it is due.
+    /// When the oldest of them was accepted. An unclaimed message with an expiry of its own counts
+    /// from the time when it is due. Claimed ones aren't considered.
     pub oldest: Option<Timestamp>,
 }
 

@@ -631,7 +631,8 @@ pub(super) fn unmatched_rows(
     })
 }
 
-/// Returns when Heliograph accepted a segment's message, according to the message's ID.
+/// Returns the time in the ID of a segment's message: when the message was accepted or, for a
+/// scheduled batch, when the batch began.
 pub(super) const fn made_at(segment: &SegmentId) -> Timestamp {
     Timestamp::from_unix_ms(domain::ids::id_unix_ms(segment.message_id.0))
 }
