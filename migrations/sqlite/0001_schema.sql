@@ -413,7 +413,7 @@ CREATE TABLE transfers (
     credit_account INTEGER NOT NULL CHECK (credit_account <> debit_account),
     amount         INTEGER NOT NULL CHECK (amount > 0),
     -- the codes are in app/domain/src/ledger.rs
-    kind           INTEGER NOT NULL CHECK (kind BETWEEN {first_kind} AND {last_kind}),
+    kind           INTEGER NOT NULL CHECK (kind BETWEEN {first_kind} AND 5),
     -- application whose statement shows it; 0 between the service's own accounts
     application_id INTEGER NOT NULL,
     -- message of a charge or release; null if it is for a batch
@@ -529,7 +529,7 @@ CREATE TABLE messages (
     verification_id INTEGER,          -- the verification whose code it brings, if it brings one
     requestid      TEXT,              -- the caller's own ID, if any
     batch_id       INTEGER,           -- the batch, if it is a row of one
-    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND 9),
     pages          INTEGER NOT NULL,  -- billed
     segments       INTEGER NOT NULL,  -- as sent over the air
     unit_price     INTEGER NOT NULL,  -- per page, in force at acceptance
@@ -567,7 +567,7 @@ CREATE TABLE message_timeline (
     message_id     INTEGER NOT NULL,
     application_id INTEGER NOT NULL,  -- of the message
     -- new or unchanged status of the message
-    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND 9),
     at             INTEGER NOT NULL,  -- when it happened
     detail         TEXT               -- description of what happened
 ) STRICT;
@@ -636,7 +636,7 @@ CREATE TABLE unmatched_receipts (
     carrier        TEXT NOT NULL,     -- carrier that sent it
     carrier_message_id TEXT NOT NULL, -- empty if the receipt has none
     -- reported status: delivered, failed or expired
-    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND 9),
     error          TEXT,              -- why it wasn't delivered
     received_at    INTEGER NOT NULL,  -- when it came
     -- the carrier's setting message_id when it was last compared with messages; empty if the
@@ -821,7 +821,7 @@ CREATE INDEX batches_scheduled ON batches (application_id, test, id)
 -- count as queued.
 CREATE TABLE batch_counts (
     batch_id       INTEGER NOT NULL,
-    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND 9),
     n              INTEGER NOT NULL CHECK (n >= 0),
     PRIMARY KEY (batch_id, status)
 ) STRICT, WITHOUT ROWID;
@@ -834,7 +834,7 @@ CREATE TABLE message_days (
     application_id INTEGER NOT NULL,
     test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
     day            INTEGER NOT NULL,  -- day of acceptance
-    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND {last_status}),
+    status         INTEGER NOT NULL CHECK (status BETWEEN {first_status} AND 9),
     node           INTEGER NOT NULL,  -- slot of the counting node; 0 after folding
     -- 0: sends, claims, results and receipts; 1: everything else
     writer         INTEGER NOT NULL CHECK (writer IN (0, 1)),
@@ -854,7 +854,7 @@ CREATE TABLE message_quarters (
     -- 0: all messages. From 100 on: delivered messages, 100 for those delivered within a second, and
     -- higher numbers for slower ones. Other numbers: messages with this final status.
     figure         INTEGER NOT NULL
-        CHECK (figure = 0 OR figure BETWEEN {failed} AND {last_status}
+        CHECK (figure = 0 OR figure BETWEEN {failed} AND 9
             OR figure BETWEEN 100 AND 114),
     node           INTEGER NOT NULL,  -- slot of the counting node; 0 after folding
     -- 0: sends, claims, results and receipts; 1: everything else
