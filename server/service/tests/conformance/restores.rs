@@ -182,7 +182,6 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
         rest: Some(Rest::Send),
         ..Reconciliation::default()
     };
-    let done = reconcile(&after, by).await;
     let expected = Reconciled {
         by_export: 3,
         unknown: 2,
@@ -192,7 +191,7 @@ async fn nobody_gets_a_text_twice_after_a_restore(backend: Backend) {
         ended: true,
         ..Reconciled::default()
     };
-    assert_eq!(done, expected);
+    assert_eq!(reconcile(&after, by).await, expected);
     after.assert_status(by_list, Submitted).await;
     after.receive(receipt("L2", Delivered)).await;
     after.assert_status(by_list, Delivered).await;
