@@ -62,7 +62,7 @@ const STOP_IT: &str = "If you didn't ask for this, open the link below and press
 pub(crate) fn email_change_asked(new: &str) -> Mail {
     Mail {
         kind: MailKind::EmailStop,
-        subject: "A new email was requested for your account".to_owned(),
+        subject: "A new email was asked for your account".to_owned(),
         body: format!(
             "Somebody who is signed in to your account and knows its password asked for the new \
              email {new}. Your account keeps this address until the owner of the new one confirms \
@@ -236,8 +236,8 @@ pub(crate) fn wrong_codes(count: i64) -> Mail {
         body: format!(
             "Somebody entered {count} wrong codes in a row for the second factor of your account. \
              The code comes after the password, so this person knows your password or uses a \
-             device where you are signed in. Nobody got in with these codes.\n\nIf it wasn't you, set a new password at once: choose \"Forgot \
-             your password?\" on the sign-in page."
+             device where you are signed in. Nobody got in with these codes.\n\nIf it wasn't you, set \
+             a new password at once: choose \"Forgot your password?\" on the sign-in page."
         ),
         path: Some("/forgot".to_owned()),
     }
