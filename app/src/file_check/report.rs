@@ -166,7 +166,8 @@ fn above_limit(cap: SpendCap, currency: &str) -> impl IntoView + use<> {
     view! {
         <p>
             "The API would refuse the file, because today's limit of " {max}
-            " doesn't leave enough for it. The limit starts again " <DateTime at=cap.until with_zone=true/> "."
+            " doesn't leave enough for it. The limit starts again "
+            <DateTime at=cap.until with_zone=true/> "."
         </p>
     }
 }

@@ -202,9 +202,9 @@ fn refuse(found: &Consequences, seen: &str, repeated: &str) -> Result<(), Refusa
     Ok(())
 }
 
-/// Does an action. Returns the subject for the notice, which the action that undoes it needs. It is
-/// empty after a price change that can't be cancelled. Returns `None` if a second member of staff has to approve the action
-/// first.
+/// Does an action. Returns the subject for the notice, which the action that undoes it needs. The
+/// subject is empty after a price change that can't be cancelled. Returns `None` if a second member
+/// of staff has to approve the action first.
 #[cfg(feature = "ssr")]
 async fn perform(
     current: &CurrentRequest,

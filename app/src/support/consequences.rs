@@ -758,8 +758,8 @@ async fn of_bank_line(current: &CurrentRequest, subject: &str) -> Result<Consequ
     facts.extend(more.into_iter().filter_map(|(term, text)| Some(fact(term, text?))));
     let effects = sentences([
         "The line is no longer pending work. The statement still shows it.",
-        "No money is credited or moved. First check that the payment was credited to the right application, or \
-         returned.",
+        "No money is credited or moved. First check that the payment was credited to the right \
+         application, or returned.",
     ]);
     Ok(Consequences {
         name,

@@ -134,7 +134,8 @@ fn of_files(settings: &Settings) -> Vec<Finding> {
     if let Some(file) = settings.file.as_deref().filter(|file| !owner.reads(file)) {
         let file = shown(file);
         let text = format!(
-            "The mode of {file} keeps user {} from reading it. Run `sudo chgrp {} {file}` and `sudo chmod g+r {file}`",
+            "The mode of {file} keeps user {} from reading it. Run `sudo chgrp {} {file}` and \
+             `sudo chmod g+r {file}`",
             owner.uid, owner.gid
         );
         found.push(Finding::warning(CHECK, text));

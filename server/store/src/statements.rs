@@ -329,7 +329,11 @@ pub async fn under_way(conn: Conn<'_>) -> Result<Option<UnderWay>> {
 
 /// Returns the next lines of a statement to credit.
 pub async fn next_lines(conn: Conn<'_>, statement: &UnderWay, limit: i64) -> Result<Vec<Waiting>> {
-    let read = |row: &Row<'_>| from_row!(row => Waiting { line, bank_id, reference, amount, payer, purpose, paid_on });
+    let read = |row: &Row<'_>| {
+        from_row!(row => Waiting {
+            line, bank_id, reference, amount, payer, purpose, paid_on
+        })
+    };
     query(NEXT_LINES, (statement.id, statement.last_line, limit)).fetch_all(conn, read).await
 }
 

@@ -19,8 +19,8 @@ impl Disk {
     }
 
     /// Makes the disk fail. With `write` or `sync`, that operation fails for files whose path contains
-    /// `part`, or ends with it if a `$` follows. With `kill`, the process is killed at the end of the first sync after it wrote the
-    /// text in `part`.
+    /// `part`, or ends with it if a `$` follows. With `kill`, the process is killed at the end of
+    /// the first sync after it wrote the text in `part`.
     pub fn fail(&self, what: &str, part: &str) {
         self.0.order(&format!("{what}\n{part}\n"));
     }

@@ -117,6 +117,13 @@ fn a_sound_installation_has_no_fault_and_stays_as_it_is() {
     found.is("base URL", "warning", "Connection refused");
     assert!(kept(&place) == before, "the doctor changed a file");
 
+    // A restored database will be held, although no server has opened it yet.
+    let copy = place.path().join("copy.db");
+    place.json(&["backup", copy.to_str().unwrap()]);
+    let elsewhere = Place::new();
+    elsewhere.json(&["restore", copy.to_str().unwrap()]);
+    Found::of(&elsewhere, &[]).is("hold", "warning", "The next start holds all messages");
+
     // Without --json, there is a line for each check.
     let output = place.run(&["doctor"]);
     assert_eq!(output.status.code(), Some(1));

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Request, StatusCode};
-use domain::{KeyKind, Reference};
+use domain::limits::LimitsChange;
+use domain::{KeyKind, LimitField, Reference};
 
 use super::world::{World, ask, html};
 
@@ -94,6 +95,13 @@ async fn a_file_is_checked_and_nothing_is_kept() {
     assert!(page.contains("The message has more than 1600 characters. Shorten it."), "{page}");
     let page = world.checked("", &[]).await;
     assert!(page.contains("Choose a file."), "{page}");
+    let mut change = LimitsChange::default();
+    change.add(LimitField::SpendPerDay, "0.1").unwrap();
+    let author = service::LimitsAuthor::Owner(world.account);
+    let reference = Reference::parse(&world.reference).unwrap();
+    applications.change_limits(reference, author, change).await.unwrap();
+    let page = world.checked("", &[("bulksms", file.as_bytes())]).await;
+    assert!(page.contains("today's limit of 0.10 USD doesn't leave enough for it"), "{page}");
     let left = world.service.applications().of_account(world.account).await.unwrap();
     let messages = service::MessageFilter { limit: 9, ..Default::default() };
     let messages = world.service.messages().account_messages(world.account, None, &messages).await;

@@ -1,7 +1,7 @@
 /* A disk that fails on demand, loaded before libc (LD_PRELOAD). It reads its instructions from the file named
  * by DISK_FAULT. If the first line is "sync" or "write", that operation fails for files whose path contains
- * the second line, or ends with it if a dollar sign follows. If the first line is "kill", the process is killed at the end of the first sync after it
- * wrote the text in the second line. The disk works normally while the file doesn't exist. */
+ * the second line, or ends with it if a dollar sign follows. If the first line is "kill", the process is killed
+ * at the end of the first sync after it wrote the text in the second line. The disk works normally while the file doesn't exist. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 
 use domain::MessageStatus;
 use domain::records::BatchStatus;
-use service::{Config, Refusal, Service};
+use service::{Config, OpenError, Refusal, Service};
 
 use crate::database::Backend;
 use crate::uploads::{accepted, rows};
@@ -19,6 +19,15 @@ async fn a_backup_has_the_files_of_uploads_that_are_not_expanded() {
     world.service.operations().backup(&file).await.unwrap();
     assert!(world.service.operations().backup(&file).await.is_err());
     world.expand_all().await;
+    // Without the files, the backup isn't restored.
+    let (spool, away) = (place.path().join("heliograph.db.spool"), place.path().join("away"));
+    std::fs::rename(&spool, &away).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", elsewhere.path().join("heliograph.db").display());
+    let refused = Service::restore(&url, elsewhere.path(), &file).unwrap_err();
+    assert!(matches!(refused, OpenError::UploadsMissing(missing) if missing == spool));
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    std::fs::rename(&away, &spool).unwrap();
     // Restores the backup as the docs describe: its folder becomes the data folder.
     std::fs::rename(place.path().join("heliograph.db.spool"), place.path().join("spool")).unwrap();
     let restored = Service::open(Config {
